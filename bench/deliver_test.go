@@ -68,7 +68,7 @@ func settle(t *testing.T, db *store.Store, box *seal.Box, url string, inFlight i
 	}
 	id := postern.NewEndpointID()
 	b.endpoint = postern.Endpoint{
-		ID: id, WorkspaceID: ws.ID, URL: url, Events: []string{"*"}, Headers: map[string]string{},
+		ID: id, WorkspaceID: ws.ID, URL: url, Events: []string{"*"},
 		Status: postern.EndpointPending, CreatedAt: now,
 		MaxInFlight: inFlight,
 		Secret:      box.Seal([]byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="), id.SecretPlace()), DueAt: now,

@@ -199,6 +199,11 @@ func (f *fleetOf) awaitConnected() {
 func (f *fleetOf) resident() float64 {
 	f.t.Helper()
 	<-time.After(3 * time.Second) // there is no event to wait for: the runtime returns memory by itself
+	return f.residentNow()
+}
+
+func (f *fleetOf) residentNow() float64 {
+	f.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.gateway.Process.Pid))
 	if err != nil {
 		f.t.Fatal(err)

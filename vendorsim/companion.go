@@ -263,13 +263,19 @@ func (v devices) tellDevices(n number) {
 	}
 }
 
-// companionAt finds the companion behind a Signal address, "<lid>_1:<device>".
+// companionAt finds the companion behind a Signal address.
 func (v devices) companionAt(address string) *companion {
-	user, device, ok := strings.Cut(address, "_1:")
-	d, err := strconv.ParseUint(device, 10, 16)
-	n, known := numberOf(types.NewJID(user, types.HiddenUserServer))
-	if !ok || err != nil || !known {
+	n, device, ok := companionAddress(address)
+	if !ok {
 		return nil
 	}
-	return v.companion(n, uint16(d))
+	return v.companion(n, device)
+}
+
+// companionAddress parses the Signal address of a companion, "<lid>_1:<device>".
+func companionAddress(address string) (n number, device uint16, ok bool) {
+	user, digits, ok := strings.Cut(address, "_1:")
+	d, err := strconv.ParseUint(digits, 10, 16)
+	n, known := numberOf(types.NewJID(user, types.HiddenUserServer))
+	return n, uint16(d), ok && err == nil && known
 }

@@ -27,6 +27,9 @@
 // whatsmeow has one root key per process. A process with several Vendors makes one [Keys] with
 // [NewKeys] and passes it to all of them in [Options].
 //
+// [Spaces] are several networks with one set of keys, for tenants who must not see each other's
+// numbers: each tenant's space is a Vendor of its own.
+//
 // # Numbers
 //
 // Every number of 7 to 15 digits exists and confirms delivery, except for the special numbers

@@ -1,6 +1,8 @@
 package vendorsim
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.mau.fi/libsignal/protocol"
 )
 
 // Fault is a failure for a linked account. Some faults take an argument after a colon.
@@ -34,6 +38,10 @@ const (
 	FaultConflict Fault = "conflict"
 	// FaultSilence makes the connections half-open: the vendor neither answers nor closes.
 	FaultSilence Fault = "silence"
+	// FaultMalformed sends a frame that makes whatsmeow panic in a goroutine of its own, so that
+	// the client's process ends. The argument selects the frame: 0 has no bytes at all, 1 to 3 are
+	// malformed nodes, and 4 is compressed. The default is 1. If there is no connection, the frame is the first one after the next login.
+	FaultMalformed Fault = "malformed"
 )
 
 // The faults that wait for an event and happen once.
@@ -59,6 +67,16 @@ const (
 	// FaultRetry keeps a recipient's phone from reading the next outbound message, so that it asks
 	// for it again.
 	FaultRetry Fault = "retry"
+	// FaultPoison replaces the next inbound message by one whose decryption panics in whatsmeow, at
+	// every delivery.
+	FaultPoison Fault = "poison"
+	// FaultBadProtobuf makes the next inbound message one that can be decrypted but not parsed.
+	FaultBadProtobuf Fault = "bad-protobuf"
+	// FaultBadTime gives the next inbound message a time that is not a number.
+	FaultBadTime Fault = "bad-time"
+	// FaultUndecodable sends as many frames as its argument that can be decrypted but not decoded,
+	// without ending the client's process. The default is 3.
+	FaultUndecodable Fault = "undecodable"
 )
 
 // ErrUnknownFault is returned for a fault that does not exist.
@@ -136,6 +154,25 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 		return eachConn((*conn).silence), nil
 	case FaultConflict:
 		return eachConn(func(c *conn) { c.sendLast(streamError("", "replaced"), linger) }), nil
+	case FaultUndecodable:
+		frames := 3
+		if hasArg {
+			frames = argument
+		}
+		return eachConn(func(c *conn) {
+			for range frames {
+				c.push(outgoing{data: []byte{0, 0xF8, 1, 0xF7}}) // an address without its parts
+			}
+		}), nil
+	case FaultMalformed:
+		frame := 1
+		if hasArg {
+			frame = argument
+		}
+		if frame >= len(malformed()) {
+			return nil, fmt.Errorf("%w: %q", ErrUnknownFault, f)
+		}
+		return func(a *account) { a.malform(frame) }, nil
 	case FaultLogout:
 		return v.logoutAll, nil
 	case FaultBan:
@@ -153,11 +190,50 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 		}
 		return func(a *account) { a.goOffline(left) }, nil
 	case FaultRefuse, FaultHang, FaultDropOnMessage, FaultDropBeforeAck, FaultNoAck, FaultDuplicate, FaultReorder,
-		FaultGarble, FaultRetry:
+		FaultGarble, FaultRetry, FaultPoison, FaultBadProtobuf, FaultBadTime:
 		return func(a *account) { a.arm(f) }, nil
 	default:
 		return nil, fmt.Errorf("%w: %q", ErrUnknownFault, f)
 	}
+}
+
+// malformed returns the decrypted bytes of the frames of FaultMalformed.
+func malformed() [][]byte {
+	var zeros bytes.Buffer
+	zeros.WriteByte(2) // compressed
+	w := zlib.NewWriter(&zeros)
+	w.Write(make([]byte, 64)) //nolint:errcheck,gosec // a buffer takes everything
+	w.Close()                 //nolint:errcheck,gosec // as above
+	return [][]byte{
+		{},
+		{0x00, 0xF8, 0x02, 0x00, 0x03},
+		{0x00, 0xF8, 0x01, 0xFA, 0x00, 0x03},
+		{0x00, 0xF8, 0x02, 0x03, 0xF8, 0x01, 0xF8, 0x01, 0x00},
+		zeros.Bytes(),
+	}
+}
+
+// malform sends a malformed frame on the connections of an account, or after its next login. The
+// caller holds v.mu.
+func (a *account) malform(frame int) {
+	sent := false
+	eachConn(func(c *conn) {
+		c.push(outgoing{data: malformed()[frame]})
+		sent = true
+	})(a)
+	if !sent {
+		a.arm(Fault(string(FaultMalformed) + ":" + strconv.Itoa(frame)))
+	}
+}
+
+// takeMalformed returns the malformed frame that waits for a login, or nil.
+func (v faults) takeMalformed(a *account) []byte {
+	for i, frame := range malformed() {
+		if v.takeFault(a, Fault(string(FaultMalformed)+":"+strconv.Itoa(i))) {
+			return frame
+		}
+	}
+	return nil
 }
 
 func eachConn(do func(*conn)) func(*account) {
@@ -257,6 +333,15 @@ func (v faults) hangUpDurably(c *conn) {
 		c.close()
 	})
 }
+
+// poisoned returns a message whose decryption panics in libsignal: its version, an empty ratchet
+// key, a counter and a body, as a protobuf, and the authentication code.
+func poisoned() []byte {
+	return append([]byte{0x33, 0x0A, 0x00, 0x10, 0x00, 0x22, 0x01, 0x00}, make([]byte, protocol.MacLength)...)
+}
+
+// notProtobuf is the beginning of a text field of a protobuf whose length is missing.
+func notProtobuf() []byte { return []byte{0x0A, 0xFF} }
 
 // garbled returns a damaged copy of a sealed message.
 func garbled(data []byte) []byte {

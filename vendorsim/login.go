@@ -68,6 +68,9 @@ func (v logins) attach(c *conn, cp *companion) {
 	}
 	cp.conn, c.companion = c, cp
 	c.send(waBinary.Node{Tag: "success", Attrs: waBinary.Attrs{"t": time.Now().Unix(), "lid": cp.lid()}})
+	if frame := v.faults.takeMalformed(cp.account); frame != nil {
+		c.push(outgoing{data: frame})
+	}
 	v.queues.resume(cp)
 	v.log.Debug("companion logged in", "account", cp.account.number, "device", cp.saved.Device)
 	v.notify()

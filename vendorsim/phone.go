@@ -163,6 +163,9 @@ func (p *phone) encrypt(ctx context.Context, cp *companion, msg *waE2E.Message, 
 	if err != nil {
 		return sealed{}, err
 	}
+	if p.core.faults.fault(cp, FaultBadProtobuf) {
+		plain = notProtobuf()
+	}
 	out, err := session.NewCipher(builder, address).Encrypt(ctx, pad(plain))
 	if err != nil {
 		return sealed{}, fmt.Errorf("encrypt: %w", err)

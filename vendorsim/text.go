@@ -135,9 +135,15 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 	if p.core.faults.fault(cp, FaultGarble) {
 		s.data = garbled(s.data)
 	}
+	if p.core.faults.fault(cp, FaultPoison) {
+		s = sealed{kind: "msg", data: poisoned()}
+	}
+	node := t.node(cp, s.node(retries))
+	if p.core.faults.fault(cp, FaultBadTime) {
+		node.Attrs["t"] = "soon"
+	}
 	return &delivery{
-		Class: classMessage, ID: t.ID, From: t.From, Text: &t, Retries: retries,
-		Node: encodeNode(t.node(cp, s.node(retries))),
+		Class: classMessage, ID: t.ID, From: t.From, Text: &t, Retries: retries, Node: encodeNode(node),
 	}, nil
 }
 

@@ -318,12 +318,15 @@ type webhookAddCmd struct {
 	Workspace string   `required:"" help:"Id of the workspace."`
 	URL       string   `required:"" help:"URL to which events are posted."`
 	Event     []string `help:"Event type, or a pattern such as message.*. Can be repeated; without it, all events."`
+	Handshake string   `enum:"echo,signed" default:"echo" help:"What the response to the challenge must contain: the challenge (echo), or also its signature (signed)."`
 }
 
 // Run registers an endpoint.
 func (c *webhookAddCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
-		e, err := s.AddWebhook(ctx, c.Workspace, gateway.NewEndpoint{URL: c.URL, Events: c.Event})
+		e, err := s.AddWebhook(ctx, c.Workspace, gateway.NewEndpoint{
+			URL: c.URL, Events: c.Event, Handshake: c.Handshake,
+		})
 		if err != nil {
 			return err
 		}

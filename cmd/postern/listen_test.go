@@ -150,7 +150,7 @@ func TestListenTellsUsageFromRefusal(t *testing.T) {
 		"bad secret":    {[]string{"--key", "pst_canary", "--secret", "whsec_canary"}, 2, "--secret"},
 		"bad key":       {[]string{"--key", "pst_canary X-Other: canary"}, 2, "--key"},
 		"bad place":     {[]string{"--key", "pst_canary", "--after", "yesterday"}, 2, "--after"},
-		"unknown flag":  {[]string{"--key", "pst_canary", "--fly"}, 2, "unknown flag"},
+		"unknown flag":  {[]string{"--key", "pst_canary", "--fly"}, 2, "there is no flag --fly"},
 		"wrong key":     {[]string{"--key", "pst_canary", "--url", url}, 1, "does not accept the key (401)"},
 		"missing scope": {[]string{"--key", narrow, "--url", url}, 1, "lacks the scope events:read"},
 		"help":          {[]string{"--key", "pst_canary", "--secret", "whsec_canary", "--help"}, 0, ""},

@@ -4,15 +4,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 
 	"postern/internal/api"
 	"postern/internal/config"
+	"postern/internal/postern"
 
 	"github.com/alecthomas/kong"
 )
@@ -34,7 +37,7 @@ type cli struct {
 	OpenAPI   openAPICmd   `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 
-	ConfigFile kong.ConfigFlag `name:"config-file" env:"POSTERN_CONFIG_FILE" placeholder:"FILE" help:"JSON file with settings. Flags and environment variables take precedence."`
+	ConfigFile settingsFile `name:"config-file" env:"POSTERN_CONFIG_FILE" placeholder:"FILE" help:"File with settings in TOML or JSON, by the names of their flags. Flags and environment variables take precedence."`
 }
 
 // streams are the outputs of a command.
@@ -60,11 +63,7 @@ const (
 func run(ctx context.Context, args []string, std streams) (exit int) {
 	var c cli
 	left := -1 // the exit status if --help was given
-	parser, err := kong.New(&c, kong.Name("postern"),
-		kong.Description("An open-source messaging gateway: link accounts by QR code, "+
-			"send and receive messages over REST, and get signed webhooks."),
-		kong.Configuration(kong.JSON), kong.Writers(std.out, std.err), kong.UsageOnError(),
-		kong.Exit(func(code int) { left = code }), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
+	parser, err := newParser(ctx, &c, std, kong.Exit(func(code int) { left = code }))
 	if err != nil {
 		fmt.Fprintln(std.err, "postern:", err)
 		return exitFailed
@@ -72,20 +71,47 @@ func run(ctx context.Context, args []string, std streams) (exit int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	kctx, err := parser.Parse(args)
+	kctx, err := parse(parser, args)
 	if left >= 0 {
 		return left
 	}
 	if err != nil {
-		fmt.Fprintln(std.err, "postern:", err)
+		fmt.Fprintln(std.err, "postern:", explain(err))
 		fmt.Fprintln(std.err, "Run \"postern --help\" to list the commands.")
 		return exitUsage
 	}
 	if err := kctx.Run(); err != nil {
-		fmt.Fprintln(std.err, "postern:", err)
+		fmt.Fprintln(std.err, "postern:", describe(err))
 		return exitFailed
 	}
 	return 0
+}
+
+// describe returns the text of an error. For an error that the API may return too, it adds
+// the reason, by which the pages under /problems/ explain it.
+func describe(err error) string {
+	if e, ok := errors.AsType[*postern.Error](err); ok && e.Reason != "" {
+		return fmt.Sprintf("%v (%s)", err, e.Reason)
+	}
+	return err.Error()
+}
+
+func newParser(ctx context.Context, c *cli, std streams, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append(more, kong.Name("postern"),
+		kong.Description("An open-source messaging gateway: link accounts by QR code, "+
+			"send and receive messages over REST, and get signed webhooks."),
+		kong.TypeMapper(reflect.TypeFor[config.Switch](), switches{}), kong.Writers(std.out, std.err),
+		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))...)
+}
+
+// parse reads the settings. An unknown name is an error, wherever it is.
+func parse(parser *kong.Kong, args []string) (*kong.Context, error) {
+	kctx, err := parser.Parse(args)
+	if err != nil || kctx.Command() == "version" {
+		return kctx, err
+	}
+	_, variables := settings(parser.Model.Node)
+	return kctx, config.CheckVariables(config.Variables(), variables)
 }
 
 type versionCmd struct{}

@@ -187,6 +187,12 @@ func TestCommandsWorkBesideARunningServerAndWithoutOne(t *testing.T) {
 				!strings.Contains(errs, "/url: ") {
 				t.Errorf("a private webhook = %d %s", exit, errs)
 			}
+			free := matched(t, `"id":"(ws_[0-9A-Z]{26})"`,
+				mustRun(t, "workspace", "create", "--name", "Y", "--plan", "free", "--json", at))
+			if exit, _, errs := command(t, "webhook", "add", "--workspace", free, "--url", "https://example.com/x",
+				at); exit != 1 || !strings.Contains(errs, "(plan-without-api)") {
+				t.Errorf("a webhook on the free plan = %d %s", exit, errs)
+			}
 			if list := mustRun(t, "webhook", "list", "--workspace", ws, at); !strings.Contains(list,
 				"https://example.com/x") {
 				t.Errorf("webhook list = %s", list)
@@ -344,7 +350,7 @@ func TestErrorsAtStartSayWhatIsWrong(t *testing.T) {
 		"directory that cannot be written":  {[]string{"serve", "--data-dir", filepath.Join(file, "data")}, 1, "data directory"},
 		"reachable from elsewhere, no TLS":  {[]string{"serve", "--data-dir", shortDir(t), "--addr", "0.0.0.0:0"}, 2, "POSTERN_INSECURE_HTTP"},
 		"unknown command":                   {[]string{"fly"}, 2, "unexpected argument fly"},
-		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "unknown flag --fly"},
+		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "there is no flag --fly; the nearest one is"},
 		"missing flag":                      {[]string{"key", "create"}, 2, "missing flags"},
 		"unknown plan":                      {[]string{"workspace", "create", "--data-dir", dir, "--name", "x", "--plan", "gold"}, 1, "the plan must be one of"},
 		"linking without a running gateway": {[]string{"device", "link", "--data-dir", shortDir(t), "--workspace", "ws_x"}, 1, "postern serve"},

@@ -32,6 +32,7 @@ func unchecked() map[string]string {
 	)
 	return map[string]string{
 		"gateway.Keys.Authenticate":     signIn,
+		"gateway.Keys.Me":               "every key of a plan with the API may read what it is",
 		"gateway.Keys.Watch":            "every caller may wait for the end of its own key",
 		"gateway.LinkPages.Bind":        linkURL,
 		"gateway.LinkPages.Get":         linkURL,

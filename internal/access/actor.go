@@ -9,6 +9,7 @@ import (
 type Actor struct {
 	Member  postern.Member
 	Address string // of the browser
+	Recent  bool   // the member has entered the password, or signed in at the provider, in the last minutes
 
 	operator bool
 }
@@ -51,6 +52,15 @@ func (a Actor) Needs(ws postern.WorkspaceID, role postern.Role) error {
 			"your role in this workspace, %s, does not allow this; ask an admin", a.Member.Role)
 	}
 	return nil
+}
+
+// NeedsRecent refuses a member whose password was entered too long ago for what would
+// outlive the login session, such as a new API key. The server's own socket has no password.
+func (a Actor) NeedsRecent() error {
+	if a.Member.UserID == "" || a.Recent {
+		return nil
+	}
+	return postern.Invalid("/password", "enter your password to confirm that it is you")
 }
 
 // Holds is the rule for a change that needs a role. It is checked in the transaction

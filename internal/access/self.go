@@ -38,6 +38,7 @@ func (s Self) NeedsSure() error {
 type Pending struct {
 	ID      postern.UserID
 	Address string // of the browser
+	Browser string // the cookie by which the browser may be known to the account
 }
 
 // Needs refuses nobody, with Unauthorized.

@@ -175,6 +175,7 @@ func routes() map[string]route {
 		"retryDelivery":    {"POST", 202, true, at("/v1/deliveries/", oneDelivery, "/retry", "")},
 		"listEvents":       {"GET", 200, true, at("/v1/events?deviceId=", connected, "", "")},
 		"streamEvents":     {"GET", 200, true, at("/v1/events/stream?deviceId=", connected, "", "")},
+		"getMe":            {"GET", 200, false, fixed("/v1/me", "")},
 		"getUsage":         {"GET", 200, false, fixed("/v1/usage", "")},
 		"scanInSandbox":    {"POST", 200, true, at(box, linking, "/scan", "")},
 		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
@@ -227,7 +228,11 @@ func TestActors(t *testing.T) {
 			refusedWithoutAGoodKey(t, s, mine, r.method, target, body)
 			refusedWithoutAScope(mine, id, r.method, target, body)
 			refusedElsewhere(mine, other, r)
-			narrow := mine.with(mine.newKey(gateway.NewKey{Scopes: api.ScopesOf(id)}))
+			scopes := api.ScopesOf(id)
+			if len(scopes) == 0 { // an operation that every key may use
+				scopes = []postern.Scope{postern.UsageRead}
+			}
+			narrow := mine.with(mine.newKey(gateway.NewKey{Scopes: scopes}))
 			a := narrow.do(r.method, target, body)
 			a.want(r.ok, "")
 			if a.Header().Get("RateLimit") == "" || a.Header().Get("Cache-Control") != "no-store" {
@@ -299,7 +304,7 @@ func refusedElsewhere(mine, other *tenant, r route) {
 	case r.method == "GET":
 		a.want(r.ok, "")
 		b.want(r.ok, "")
-		if strings.Contains(a.Body.String(), "whk_") || strings.Count(b.Body.String(), `"id"`) > 1 {
+		if strings.Contains(a.Body.String(), "whk_") || strings.Count(b.Body.String(), `"id"`) > 1 && target != "/v1/me" {
 			mine.t.Errorf("%s %s shows what is not the caller's: %s %s", r.method, target, a.Body, b.Body)
 		}
 	default: // a limited key cannot make a device

@@ -10,13 +10,13 @@ import (
 
 // List is a page of a list.
 type List[T any] struct {
-	Data       []T           `json:"data" nullable:"false"`
-	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
+	Data       []T           `json:"data" nullable:"false" doc:"The items of this page."`
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page. A page can be shorter than limit, or empty, and still have a next one."`
 }
 
 // Paging are the parameters of every list.
 type Paging struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return; 50 by default." example:"50"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return; 50 by default. A page also ends before it would become larger than 1 MiB: it may be shorter, and nextCursor continues from there." example:"50"`
 	Cursor string `query:"cursor" doc:"The nextCursor of the previous page."`
 }
 
@@ -25,6 +25,13 @@ func (p Paging) page() paging.Page { return paging.Page{Cursor: p.Cursor, Limit:
 type output[T any] struct{ Body T }
 
 type created[T any] struct {
+	Replayed string `header:"Idempotent-Replayed" enum:"true" doc:"Present when this is the stored response to an earlier request with the same Idempotency-Key."`
+	Body     T
+}
+
+// made is what an operation has created, and where it is.
+type made[T any] struct {
+	Location string `header:"Location" doc:"Where the new resource is." example:"/v1/devices/dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Replayed string `header:"Idempotent-Replayed" enum:"true" doc:"Present when this is the stored response to an earlier request with the same Idempotency-Key."`
 	Body     T
 }
@@ -56,6 +63,15 @@ func answerCreated[T any](c gateway.Created[T], err error) (*created[T], error) 
 		out.Replayed = "true"
 	}
 	return out, nil
+}
+
+// answerMade is answerCreated for an operation that responds with 201.
+func answerMade[T any](c gateway.Created[T], err error, where func(T) string) (*made[T], error) {
+	out, err := answerCreated(c, err)
+	if err != nil {
+		return nil, err
+	}
+	return &made[T]{where(c.Value), out.Replayed, out.Body}, nil
 }
 
 func answerList[T any](l paging.List[T], err error) (*output[List[T]], error) {

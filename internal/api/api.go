@@ -8,13 +8,13 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -83,12 +83,34 @@ func New(opts Options) (*API, error) {
 // with 404.
 func (a *API) Handler() http.Handler { return a.problems.Routed(a.mux) }
 
-// TellRate announces, on an answer that names no rate yet, how many refused
-// credentials the address has left.
-func (a *API) TellRate(ctx context.Context, client netip.Addr, h http.Header) {
-	if h["Ratelimit"] == nil { // the canonical form of the name
+// TellRate announces a rate on an answer that names none yet: what the key of the request
+// has left or, without a valid key, how many refused credentials the address has left. A
+// key that came in plain text is not looked at.
+func (a *API) TellRate(r *http.Request, client netip.Addr, h http.Header) {
+	if h["Ratelimit"] != nil { // the canonical form of the name
+		return
+	}
+	ctx := r.Context()
+	values, q := r.Header["Authorization"], obs.RequestOf(ctx)
+	if len(values) > 0 && q != nil && !slices.Contains(unasked(), postern.Reason(q.Reason)) {
+		caller, err := a.gateway.Keys.Authenticate(ctx, strings.Join(values, ", ")) // two are no key
+		switch {
+		case err == nil:
+			a.throttle.show(ctx, caller, h)
+			return
+		case postern.ReasonOf(err) == postern.Unauthorized:
+			_ = a.throttle.strike(ctx, client, h) // the answer stays what it is
+		}
+	}
+	if h["Ratelimit"] == nil {
 		a.throttle.tell(ctx, client, h)
 	}
+}
+
+// unasked are the refusals after which a key is not looked at: it came in plain text, is
+// known not to be valid, or looking at it may fail again.
+func unasked() []postern.Reason {
+	return []postern.Reason{postern.InsecureTransport, postern.Unauthorized, postern.Internal}
 }
 
 // config sets huma up without its own routes, links and error texts.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 	case len(body) == 0 && op.RequestBody.Required:
 		return hash, postern.Errorf(postern.MalformedRequest, "the body is empty; send a JSON object")
 	case len(body) > 0:
-		if err := checkType(r.Header); err != nil {
+		if err := checkType(r.Header, spec.BodyTypes(op)); err != nil {
 			return hash, err
 		}
 		r.Header.Set("Content-Type", spec.JSON) // decided; huma knows this one spelling only
@@ -75,8 +76,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// checkType refuses what is not plain JSON in UTF-8.
-func checkType(h http.Header) error {
+// checkType refuses what is not plain JSON in UTF-8, of one of the types.
+func checkType(h http.Header, types []string) error {
 	for _, coding := range h["Content-Encoding"] {
 		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
 			return postern.Errorf(postern.UnsupportedMediaType,
@@ -84,12 +85,12 @@ func checkType(h http.Header) error {
 		}
 	}
 	bad := postern.Errorf(postern.UnsupportedMediaType,
-		"the body is not sent as JSON; send it with Content-Type: %s", spec.JSON)
+		"the body is not sent as JSON; send it with Content-Type: %s", strings.Join(types, " or "))
 	if len(h["Content-Type"]) != 1 {
 		return bad
 	}
 	name, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || name != spec.JSON {
+	if err != nil || !slices.Contains(types, name) {
 		return bad
 	}
 	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -38,7 +39,7 @@ func (h deliveries) list(
 // DeliveryLog is a delivery with its attempts and its event.
 type DeliveryLog struct {
 	postern.Delivery
-	AttemptLog []postern.Attempt `json:"attemptLog" nullable:"false" doc:"Every attempt, newest first."`
+	AttemptLog []postern.Attempt `json:"attemptLog" nullable:"false" doc:"Every attempt, newest first; the oldest are left out when the response would become larger than 1 MiB."`
 	Event      postedBody        `json:"event" doc:"The body that is posted; null without the scopes messages:read and events:read, and after the retention has removed it."`
 }
 
@@ -67,6 +68,7 @@ func (h deliveries) get(ctx context.Context, q *request, in *deliveryInput) (*ou
 	if l.Attempts == nil {
 		l.Attempts = []postern.Attempt{}
 	}
+	l.Attempts = l.Attempts[:paging.Fit(l.Attempts, paging.MaxBytes-len(l.Body))]
 	return answer(DeliveryLog{l.Delivery, l.Attempts, l.Body}, err)
 }
 

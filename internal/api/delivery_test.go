@@ -219,7 +219,7 @@ func TestReplay(t *testing.T) {
 			"onlyFailed": "false"})
 		for body, pointer := range map[string]string{
 			`{"since":"x"}`: "/since", `{"until":"yesterday"}`: "/until", `{"types":[]}`: "/types",
-			`{"types":["x"]}`: "/types",
+			`{"types":["x"]}`: "/types/0",
 			`{"since":"2026-01-02T00:00:00Z","until":"2026-01-02T00:00:00Z"}`: "/until",
 			`{"status":"stopped"}`: "/status",
 		} {

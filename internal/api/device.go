@@ -28,10 +28,11 @@ func (h devices) list(ctx context.Context, q *request, in *struct{ Paging }) (*o
 
 func (h devices) create(
 	ctx context.Context, q *request, in *struct{ Body newDevice },
-) (*created[postern.Device], error) {
-	return answerCreated(h.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{
+) (*made[postern.Device], error) {
+	c, err := h.gateway.Devices.Create(ctx, q.caller, gateway.NewDevice{
 		Name: in.Body.Name, Metadata: in.Body.Metadata,
-	}, q.idem))
+	}, q.idem)
+	return answerMade(c, err, func(d postern.Device) string { return "/v1/devices/" + string(d.ID) })
 }
 
 func (h devices) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Device], error) {
@@ -62,8 +63,8 @@ type paceChange struct {
 type receiveChange struct {
 	_        struct{}     `additionalProperties:"false"`
 	Direct   member[bool] `json:"direct,omitzero" doc:"Chats with one person." example:"true"`
-	Groups   member[bool] `json:"groups,omitzero" example:"true"`
-	Channels member[bool] `json:"channels,omitzero" example:"false"`
+	Groups   member[bool] `json:"groups,omitzero" doc:"Groups." example:"true"`
+	Channels member[bool] `json:"channels,omitzero" doc:"Channels that the account follows." example:"false"`
 	Status   member[bool] `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
 }
 

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"postern/internal/api"
 	"postern/internal/postern"
+	"postern/internal/problem"
 )
 
 func TestDocument(t *testing.T) {
@@ -86,11 +88,9 @@ func checkOperation(t *testing.T, d *document, route string, op operation) {
 // with those that are described. What nobody sends yet is not described.
 func TestEveryKindOfEventHasAWebhook(t *testing.T) {
 	t.Parallel()
-	want := []string{string(postern.WebhookVerification)}
+	want := []string{string(postern.WebhookVerification), string(postern.WebhookTest)}
 	for _, kind := range postern.EventTypes() {
-		if kind != postern.WebhookDisabled {
-			want = append(want, string(kind))
-		}
+		want = append(want, string(kind))
 	}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(described().Webhooks)); !slices.Equal(got, want) {
@@ -99,6 +99,63 @@ func TestEveryKindOfEventHasAWebhook(t *testing.T) {
 	for kind, methods := range described().Webhooks {
 		if op := methods["post"]; op.Description == "" || len(op.Parameters) != 5 {
 			t.Errorf("%s: description %q, %d parameters", kind, op.Description, len(op.Parameters))
+		}
+	}
+}
+
+// TestEveryPropertyIsDescribed walks all schemas of the document.
+func TestEveryPropertyIsDescribed(t *testing.T) {
+	t.Parallel()
+	properties := 0
+	var walk func(place string, v any)
+	walk = func(place string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for i, one := range v {
+				walk(fmt.Sprintf("%s/%d", place, i), one)
+			}
+		case map[string]any:
+			members, _ := v["properties"].(map[string]any)
+			for name, p := range members {
+				properties++
+				if text, _ := p.(map[string]any)["description"].(string); text == "" {
+					t.Errorf("%s/%s has no description", place, name)
+				}
+			}
+			for name, one := range v {
+				if name != "example" && name != "examples" && name != "value" {
+					walk(place+"/"+name, one)
+				}
+			}
+		}
+	}
+	walk("", described().root)
+	if properties < 200 {
+		t.Errorf("%d properties were found", properties)
+	}
+}
+
+// TestReasonsOfStatesAreClosedLists compares the document with the pages.
+func TestReasonsOfStatesAreClosedLists(t *testing.T) {
+	t.Parallel()
+	for place, want := range map[string][]string{
+		"Device/properties/statusReason": problem.SessionReasons(), "Link/properties/reason": problem.SessionReasons(),
+		"Endpoint/properties/statusReason":           problem.EndpointReasons(),
+		"EndpointWithSecret/properties/statusReason": problem.EndpointReasons(),
+	} {
+		place = "/components/schemas/" + place
+		for _, reason := range want {
+			if err := described().valid(place, reason); err != nil {
+				t.Errorf("%s: %s is refused: %v", place, reason, err)
+			}
+		}
+		if err := described().valid(place, nil); err != nil {
+			t.Errorf("%s: null is refused: %v", place, err)
+		}
+		for _, other := range []string{"because", "temporary-ban until 2026-11-21T10:00:00.000Z", "refused-405"} {
+			if described().valid(place, other) == nil {
+				t.Errorf("%s takes %q", place, other)
+			}
 		}
 	}
 }

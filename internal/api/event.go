@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 
 	"postern/internal/gateway"
@@ -47,24 +48,35 @@ func (h events) list(ctx context.Context, q *request, in *eventsInput) (*output[
 
 type streamEventsInput struct {
 	EventFilter
-	After postern.EventID `header:"Last-Event-ID" doc:"Id of the last event that you received; the stream continues after it. By default the stream starts with new events." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	After postern.EventID `query:"after" doc:"Id of the last event that you received; the stream continues after it. By default the stream starts with new events." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Last  postern.EventID `header:"Last-Event-ID" doc:"The same as after, which it replaces: an EventSource that reconnects sends it, with the URL that it began with." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
 // stream follows the log until the caller leaves, its key ends, or it stops
 // reading. A reader that names no event is first told its position: if it is cut
 // off before its first event, it continues from there and misses nothing.
 func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (*huma.StreamResponse, error) {
+	after := cmp.Or(in.Last, in.After)
 	log, err := h.gateway.Events.Follow(ctx, q.caller, gateway.EventQuery{
-		Types: in.Types, DeviceID: in.DeviceID, After: in.After,
+		Types: in.Types, DeviceID: in.DeviceID, After: after,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return h.streams.answer(q, func(s *stream) {
-		if in.After != "" || s.write("id: "+string(log.Start())+"\n\n") {
+		if after != "" || s.place(log.Start()) {
 			h.follow(ctx, q, log, s)
 		}
 	})
+}
+
+// place tells where the stream begins. An empty log has no place: an empty id would make
+// a reader forget the last one that it knows.
+func (s *stream) place(id postern.EventID) bool {
+	if id == "" {
+		return s.text(": no events yet\n\n")
+	}
+	return s.text("id: " + string(id) + "\n\n")
 }
 
 // follow writes the log page by page, and waits at its end. A slow reader keeps
@@ -90,7 +102,8 @@ func (h events) follow(ctx context.Context, q *request, log *gateway.LogReader, 
 
 func (s *stream) showEvents(list []gateway.LoggedEvent) bool {
 	for _, e := range list {
-		if !s.write("id: " + string(e.ID) + "\nevent: " + string(e.Type) + "\ndata: " + string(e.Body) + "\n\n") {
+		head := "id: " + string(e.ID) + "\nevent: " + string(e.Type) + "\ndata: "
+		if !s.write([]byte(head), e.Body, []byte("\n\n")) {
 			return false
 		}
 	}

@@ -85,7 +85,11 @@ func (r *eventReader) wants(want string) (id string) {
 // begins looks at the place that a stream tells first.
 func (r *eventReader) begins(id string) {
 	r.t.Helper()
-	if !r.lines.Scan() || r.lines.Text() != "id: "+id || !r.lines.Scan() || r.lines.Text() != "" {
+	want := "id: " + id
+	if id == "" {
+		want = ": no events yet" // and no id
+	}
+	if !r.lines.Scan() || r.lines.Text() != want || !r.lines.Scan() || r.lines.Text() != "" {
 		r.t.Fatalf("the stream begins with %q, want the id %q and no event", r.lines.Text(), id)
 	}
 }
@@ -200,7 +204,15 @@ func TestStreamTellsItsPlace(t *testing.T) {
 	for _, name := range []string{"everything", "a device", "a limited key"} {
 		tt := cases[name]
 		tt.who.stream(t, srv, tt.query, "Last-Event-ID", tt.want).wants("missed")
+		query := "?after=" + tt.want
+		if tt.query != "" {
+			query = tt.query + "&after=" + tt.want
+		}
+		tt.who.stream(t, srv, query).wants("missed")
 	}
+	// A browser that reconnects sends both.
+	mine.stream(t, srv, "?after="+ofA, "Last-Event-ID", ofB).wants("missed")
+	mine.do("GET", "/v1/events/stream?after="+canary, "").want(http.StatusNotFound, postern.NotFound)
 }
 
 // TestOpenStreamsEndWithTheirKey has no heartbeats: only a change of the key, or
@@ -314,6 +326,27 @@ func TestSlowReaderIsDropped(t *testing.T) {
 		}
 		mine.receive(device, text)
 		quick.wants(text)
+	}
+}
+
+// TestStreamsOfAllWorkspacesAreCounted: a server has only so many connections.
+func TestStreamsOfAllWorkspacesAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.api.SetPulse(time.Hour)
+	s.api.SetStreams(3)
+	srv := httptest.NewServer(s.handler)
+	t.Cleanup(srv.Close)
+	one, two := s.tenant("growth"), s.tenant("growth")
+	one.stream(t, srv, "")
+	one.stream(t, srv, "")
+	two.stream(t, srv, "")
+	for _, who := range []*tenant{one, two} {
+		a := who.do("GET", "/v1/events/stream", "")
+		a.want(http.StatusTooManyRequests, postern.RateLimited)
+		if a.Header().Get("Retry-After") == "" {
+			t.Errorf("headers %v", a.Header())
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ type example struct {
 // examplePhone is a sandbox whose phone shows something.
 type examplePhone struct{ fakeSandbox }
 
+func (p examplePhone) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { return p, nil }
+
 func (examplePhone) Phone(number string) []gateway.PhoneMessage {
 	return []gateway.PhoneMessage{{
 		ID: "3EB0A1B2C3D4E5F60718", From: "+15551234567", To: number, Type: postern.KindText, Body: "Hello",

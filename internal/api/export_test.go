@@ -22,6 +22,9 @@ func (a *API) SetPulse(d time.Duration) { a.streams.pulse = d }
 // SetPatience changes how long a stream waits for its reader.
 func (a *API) SetPatience(d time.Duration) { a.streams.patience = d }
 
+// SetStreams changes how many streams there may be in all.
+func (a *API) SetStreams(n int) { a.streams.most = n }
+
 // StopRates stops the clock of all rates: what is used up stays so. It must come
 // before the first request.
 func (a *API) StopRates() {

@@ -185,10 +185,12 @@ func (g *generator) bodyOf(a *attempt) {
 	}
 	a.header.Set("Content-Type", "application/json")
 	if g.seldom() {
-		a.plain, a.broken = false, true
-		a.header.Set("Content-Type", of(g.dice, "text/plain", "application/xml", "application/json; charset=utf-16",
-			"application/merge-patch+json",
-			"x"))
+		kind := of(g.dice, "text/plain", "application/xml", "application/json; charset=utf-16",
+			"application/merge-patch+json", "x")
+		if _, takes := a.op.RequestBody.Content[kind]; !takes {
+			a.plain, a.broken = false, true
+		}
+		a.header.Set("Content-Type", kind)
 	}
 	if a.body = text; g.seldom() {
 		a.plain, a.broken = false, true

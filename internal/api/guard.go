@@ -51,7 +51,8 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		a.problems.Refuse(w, q.Request, err)
 		return
 	}
-	next(huma.WithValue(ctx, requestKey{}, q))
+	read := gateway.ReadFor(context.WithValue(ctx.Context(), requestKey{}, q), q.caller.Workspace())
+	next(huma.WithContext(ctx, read))
 }
 
 // admit checks the key, the plan, the scopes and the rate. A request is counted
@@ -120,12 +121,12 @@ func checkQuery(op *huma.Operation, raw string) error {
 			return postern.Errorf(postern.MalformedRequest,
 				"the query contains text that is not UTF-8, or the character NUL")
 		case !slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "query" && p.Name == name }):
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name), "there is no such parameter"))
+			bad = append(bad, postern.Invalid("/query"+postern.Step(name), "there is no such parameter"))
 		case len(list) > 1:
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
+			bad = append(bad, postern.Invalid("/query"+postern.Step(name),
 				"the parameter is given more than once; give it once"))
 		case list[0] == "":
-			bad = append(bad, postern.Invalid("/query"+schema.Step(name),
+			bad = append(bad, postern.Invalid("/query"+postern.Step(name),
 				"the parameter is empty; give it a value or leave it out"))
 		}
 	}

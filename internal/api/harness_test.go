@@ -79,6 +79,8 @@ func (s *safeBuffer) String() string {
 // fakeSandbox answers the sandbox routes without a network.
 type fakeSandbox struct{}
 
+func (f fakeSandbox) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { return f, nil }
+
 func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
@@ -132,11 +134,17 @@ func newServerWithoutTime(tb testing.TB) *server {
 // when url is "".
 func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 	tb.Helper()
+	return newServerTraced(tb, url, sandbox, nil)
+}
+
+// newServerTraced makes a server whose statements are recorded.
+func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace func(string, []any)) *server {
+	tb.Helper()
 	dir := tb.TempDir()
 	if url == "" {
 		migrated(tb, dir)
 	}
-	db, err := store.Open(tb.Context(), store.Options{Dir: dir, URL: url})
+	db, err := store.Open(tb.Context(), store.Options{Dir: dir, URL: url, Trace: trace})
 	if err != nil {
 		tb.Fatal(err)
 	}

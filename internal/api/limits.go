@@ -12,7 +12,9 @@ const (
 	streamWrite = 10 * time.Second // a reader of a stream that takes longer is gone
 	streamPulse = 15 * time.Second // proxies close a silent stream after 30 s or more
 
-	maxStreams    = 100     // of a workspace at once
-	strikes       = 600     // refused credentials a minute from one address
-	throttledKeys = 100_000 // keys and workspaces whose rate is remembered
+	maxStreams    = 100         // of a workspace at once
+	maxAllStreams = 5000        // of all workspaces at once: half of the connections that a server has
+	codeWait      = time.Second // until the first code of a link attempt, as it usually takes
+	strikes       = 600         // refused credentials a minute from one address
+	throttledKeys = 100_000     // keys and workspaces whose rate is remembered
 )

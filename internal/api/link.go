@@ -3,10 +3,12 @@ package api
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/problem"
 	"postern/internal/qrcode"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,21 +32,38 @@ type newLink struct {
 	PhoneNumber         string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone on which the code will be entered; only with method code." example:"+15550001111"`
 	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Link only an account with this number." example:"+15550001111"`
 	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"Allow a device that was linked before to be linked to another number."`
+	AllowSecond         bool     `json:"allowSecond,omitempty" doc:"Allow a number that another device of the workspace is linked to. Both devices then get its messages."`
 }
 
-func (h links) open(ctx context.Context, q *request, in *linkInput) (*created[postern.Link], error) {
+func (h links) open(ctx context.Context, q *request, in *linkInput) (*made[postern.Link], error) {
 	var b newLink
 	if in.Body != nil {
 		b = *in.Body
 	}
-	return answerCreated(h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{
+	c, err := h.gateway.Links.Open(ctx, q.caller, in.ID, gateway.NewLink{
 		Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber,
-		AllowNewNumber: b.AllowNewNumber,
-	}, q.idem))
+		AllowNewNumber: b.AllowNewNumber, AllowSecond: b.AllowSecond,
+	}, q.idem)
+	return answerMade(c, err, func(l postern.Link) string { return "/v1/devices/" + string(l.DeviceID) + "/link" })
 }
 
-func (h links) get(ctx context.Context, q *request, in *deviceInput) (*output[postern.Link], error) {
-	return answer(h.gateway.Links.Get(ctx, q.caller, in.ID))
+// shownLink is an attempt, and when to look again.
+type shownLink struct {
+	RetryAfter string `header:"Retry-After" doc:"Present while the code to show is on its way: how many seconds to wait." example:"1"`
+	Body       postern.Link
+}
+
+func (h links) get(ctx context.Context, q *request, in *deviceInput) (*shownLink, error) {
+	l, err := h.gateway.Links.Get(ctx, q.caller, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &shownLink{Body: l}
+	if sees := q.caller.Permit(postern.DevicesWrite) == nil; sees && l.Status == postern.LinkPending && l.QR == "" &&
+		l.PairingCode == "" {
+		out.RetryAfter = strconv.Itoa(problem.Seconds(codeWait))
+	}
+	return out, nil
 }
 
 type emptyInput struct {
@@ -91,8 +110,10 @@ func (h links) picture(
 		return nil, postern.Errorf(postern.NotFound,
 			"this attempt has no code to scan; enter its pairingCode on the phone")
 	case l.QR == "":
-		return nil, postern.Errorf(postern.NotFound,
-			"there is no code yet; the first one follows within seconds: try again, or follow the stream")
+		return nil, &postern.Error{
+			Reason: postern.NotFound, RetryAfter: codeWait,
+			Detail: "there is no code yet; the first one follows within seconds: try again, or follow the stream",
+		}
 	}
 	return draw(string(l.QR))
 }
@@ -100,13 +121,14 @@ func (h links) picture(
 // LinkPage is the page that shows an attempt to the person with the phone.
 type LinkPage struct {
 	URL       string       `json:"url" format:"uri" doc:"Address of the page. Only this response contains it. The page belongs to the first browser in which its button is pressed." example:"https://postern.example.com/link/Jt3mHkq0s7c9oWf2Yv1xZb8uRa5eNd6gLpTiQwCyXzA"`
-	ExpiresAt postern.Time `json:"expiresAt" format:"date-time" example:"2026-11-21T09:15:00.000Z"`
+	ExpiresAt postern.Time `json:"expiresAt" format:"date-time" doc:"When the page and its attempt end." example:"2026-11-21T09:15:00.000Z"`
 }
 
-func (h links) openPage(ctx context.Context, q *request, in *emptyInput) (*created[LinkPage], error) {
+func (h links) openPage(ctx context.Context, q *request, in *emptyInput) (*made[LinkPage], error) {
 	p, err := h.gateway.LinkPages.Open(ctx, q.caller, in.ID, q.idem)
 	page := LinkPage{h.baseURL + "/link/" + p.Value.Token, p.Value.ExpiresAt}
-	return answerCreated(gateway.Created[LinkPage]{Value: page, Replayed: p.Replayed}, err)
+	return answerMade(gateway.Created[LinkPage]{Value: page, Replayed: p.Replayed}, err,
+		func(p LinkPage) string { return p.URL })
 }
 
 // stream follows a link attempt until it ends or the caller leaves: a few minutes

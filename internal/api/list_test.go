@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // TestDeviceListIsAsTheInterfaceSays pins the bytes of the answer.
@@ -99,6 +101,78 @@ func TestPages(t *testing.T) {
 	mine.do("GET", "/v1/webhooks?cursor="+cursor, "").want(http.StatusBadRequest, postern.MalformedRequest)
 }
 
+// costly is a text that takes six times its size in JSON.
+func costly(n int) string { return strings.Repeat("\x01", n) }
+
+// phoneOfTexts is a sandbox in which every phone shows large messages.
+type phoneOfTexts struct{ fakeSandbox }
+
+func (p phoneOfTexts) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { return p, nil }
+
+func (phoneOfTexts) Phone(string) []gateway.PhoneMessage {
+	return slices.Repeat([]gateway.PhoneMessage{{
+		ID: "x", From: "+15550001111", To: "+15551234567", Type: postern.KindText, Body: costly(postern.MaxText), At: 1,
+	}}, 20)
+}
+
+// TestPagesAreBoundedByBytes reads lists whose entries are as large as they can be, to the
+// end: no response is larger than 1 MiB, and nothing is left out.
+func TestPagesAreBoundedByBytes(t *testing.T) {
+	t.Parallel()
+	const n = 7
+	mine := newServerWith(t, phoneOfTexts{}).tenant("enterprise")
+	device := mine.device("d", postern.Connected)
+	var labels []string
+	for i := range 50 {
+		labels = append(labels, fmt.Sprintf(`"%d":"%s"`, i, strings.Repeat(`\u0001`, 500)))
+	}
+	for range n {
+		mine.receive(device, costly(postern.MaxText))
+		mine.do("POST", "/v1/devices", `{"name":"d","metadata":{`+strings.Join(labels, ",")+`}}`).want(http.StatusCreated, "")
+	}
+	for path, want := range map[string]int{
+		"/v1/messages": n, "/v1/events": n + 1, "/v1/devices": n + 1,
+	} {
+		got, pages, target := 0, 0, path+"?limit=200"
+		for target != "" {
+			a := mine.do("GET", target, "")
+			if pages++; a.Body.Len() > 1<<20 || pages > n {
+				t.Fatalf("page %d of %s has %d bytes", pages, path, a.Body.Len())
+			}
+			l := a.list()
+			got, target = got+len(l.Data), ""
+			if l.NextCursor != nil {
+				target = path + "?limit=200&cursor=" + *l.NextCursor
+			}
+		}
+		if got != want || pages < 2 {
+			t.Errorf("%d pages of %s have %d entries, want %d", pages, path, got, want)
+		}
+	}
+	if a := mine.do("GET", "/v1/sandbox/devices/"+string(device)+"/phone", ""); len(a.list().Data) != 2 || a.Body.Len() > 1<<20 {
+		t.Errorf("a phone is shown in %d bytes", a.Body.Len())
+	}
+}
+
+// TestTextsThatArePutIntoMemoryAreBounded: the store reads no more of a page than a
+// response may have, whatever the limit is.
+func TestTextsThatArePutIntoMemoryAreBounded(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	device := mine.device("d", postern.Connected)
+	for range 20 {
+		mine.receive(device, strings.Repeat("x", postern.MaxText))
+	}
+	found, err := mine.db.Messages.Search(t.Context(), mine.ws, store.MessageSearch{}, store.MessagePlace{}, 200)
+	if err != nil || len(found.Messages) != 17 || !found.More {
+		t.Fatalf("a search reads %d messages, more %v (%v)", len(found.Messages), found.More, err)
+	}
+	found, err = mine.db.Messages.Search(t.Context(), mine.ws, store.MessageSearch{}, found.Last, 200)
+	if err != nil || len(found.Messages) != 3 || found.More {
+		t.Errorf("the second page has %d messages, more %v (%v)", len(found.Messages), found.More, err)
+	}
+}
+
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("enterprise")
@@ -173,8 +247,11 @@ func TestStates(t *testing.T) {
 	mine.do("POST", "/v1/sandbox/devices/"+id+"/inbound",
 		`{"from":"+15551234567","body":"x"}`).want(http.StatusConflict,
 		postern.NotLinked)
-	mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusConflict,
-		postern.DeviceNotConnected)
+	refused := mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`)
+	refused.want(http.StatusConflict, postern.DeviceNotConnected)
+	if detail := refused.member("detail"); !strings.Contains(detail, "unlinked; link it first") {
+		t.Errorf("detail = %q, want it to say that the device must be linked", detail)
+	}
 	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusCreated, "")
 	mine.do("POST", "/v1/devices/"+id+"/link", `{}`).want(http.StatusConflict, postern.LinkAlreadyOpen)
 	mine.do("GET", "/v1/devices/"+id+"/link/qr.svg", "").want(http.StatusNotFound, postern.NotFound)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"postern/internal/api/spec"
@@ -37,9 +38,9 @@ func (newMessage) Schema(r huma.Registry) *huma.Schema {
 type messageMembers struct {
 	_                struct{}          `additionalProperties:"false"`
 	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits), or the chatId of an event." example:"+15551234567"`
+	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits; spaces, dots, dashes and brackets between them are ignored), the chatId of an event, or an address of the network, such as 15551234567@s.whatsapp.net." example:"+15551234567"`
 	Type             postern.Kind      `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
-	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, at most 65,536 bytes in UTF-8." example:"Hello"`
+	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, at most 65,536 characters (Unicode code points)." example:"Hello"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
 	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
@@ -69,7 +70,7 @@ func (h messages) get(ctx context.Context, q *request, in *messageInput) (*outpu
 type messagesInput struct {
 	Paging
 	DeviceID  postern.DeviceID `query:"deviceId" doc:"Only messages of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	ChatID    string           `query:"chatId" doc:"Only messages of this chat." example:"+15551234567"`
+	ChatID    string           `query:"chatId" doc:"Only messages of this chat, in any form that to accepts. Write a plus sign as %2B." example:"+15551234567"`
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
 	Status    string           `query:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" doc:"Only messages in this state."`
 	Since     string           `query:"since" format:"date-time" doc:"Only messages created at this time or later." example:"2026-11-21T09:00:00.000Z"`
@@ -82,10 +83,34 @@ func (h messages) list(ctx context.Context, q *request, in *messagesInput) (*out
 	if err != nil {
 		return nil, err
 	}
+	chat, err := chatFilter(in.ChatID)
+	if err != nil {
+		return nil, err
+	}
 	return answerList(h.gateway.Messages.List(ctx, q.caller, gateway.MessageQuery{
-		DeviceID: in.DeviceID, ChatID: in.ChatID, Direction: in.Direction, Status: in.Status,
+		DeviceID: in.DeviceID, ChatID: chat, Direction: in.Direction, Status: in.Status,
 		Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
+}
+
+// chatFilter normalizes the chatId filter; "" selects all chats.
+func chatFilter(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	chat, err := postern.ParseChat(s)
+	if err != nil {
+		return "", postern.Invalid("/query/chatId", "%v%s", err, plusHint(s))
+	}
+	return chat, nil
+}
+
+// plusHint explains a value of the query in which a plus sign may have become a space.
+func plusHint(value string) string {
+	if strings.Contains(value, " ") {
+		return "; in a query, write a plus sign as %2B, because + stands for a space"
+	}
+	return ""
 }
 
 // span parses the start and the end of a period, whose members are at place; 0

@@ -38,14 +38,22 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 		{"GET", "/v1/openapi.json", "", 200, "address", "600"},
 		{"GET", "/v1/nothing", "", 404, "address", "600"},
 		{"PATCH", "/v1/webhooks", "", 405, "address", "600"},
-		{"GET", "/v1//devices", mine.key, 404, "address", "600"},
+		{"GET", "/v1//devices", mine.key, 404, "default", "300"},
+		{"GET", "/v1/nothing", mine.key, 404, "default", "300"}, // looking costs nothing
+		{"PATCH", "/v1/webhooks", mine.key, 405, "default", "300"},
+		{"GET", "/v1/openapi.json", mine.key, 200, "default", "300"},
+		{"GET", "/devices", mine.key, 404, "default", "300"},
+		{"GET", "/v1/devices?" + strings.Repeat("a", web.HeaderLimit), mine.key, 431, "default", "300"},
 		{"GET", "/v1/devices?" + strings.Repeat("a", web.HeaderLimit), "", 431, "address", "600"},
 		{"GET", "/v1/devices", "", 401, "address", "599"},
 		{"GET", "/v1/devices", "pst_x", 401, "address", "598"},
-		{"GET", "/v1/devices", free.key, 403, "address", "598"}, // accepted, and no business of the plan's rate: it has none
-		{"GET", "/v1/nothing", "", 404, "address", "598"},       // looking costs nothing
+		{"GET", "/v1/devices", free.key, 403, "none", "0"}, // its plan allows no requests
+		{"GET", "/v1/nothing", free.key, 404, "none", "0"},
+		{"GET", "/v1/nothing", "", 404, "address", "598"}, // looking costs nothing
 		{"GET", "/v1/devices", mine.key, 200, "default", "299"},
 		{"GET", "/v1/devices?x=1", mine.key, 422, "default", "298"},
+		{"GET", "/v1/nothing", mine.key, 404, "default", "298"},
+		{"GET", "/v1/nothing", "pst_x", 404, "address", "597"}, // a key is not tried for nothing
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), tt.method, tt.target, nil)
 		req.RemoteAddr = "10.1.2.3:1"
@@ -54,7 +62,8 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+tt.key)
 		}
 		a := proxied.send(req)
-		q := map[string]string{"address": "600", "default": "300"}[tt.policy]
+		q := map[string]string{"address": "600", "default": "300", "none": "0"}[tt.policy]
+		tt.policy = strings.Replace(tt.policy, "none", "default", 1)
 		if a.Code != tt.status || a.Header().Get("RateLimit-Policy") != strconv.Quote(tt.policy)+";q="+q+";w=60" ||
 			!strings.HasPrefix(a.Header().Get("RateLimit"), strconv.Quote(tt.policy)+";r="+tt.left+";t=") {
 			t.Errorf("%s %.40s is answered %d with %q %q, want %d and %s left", tt.method, tt.target, a.Code,

@@ -26,7 +26,7 @@ func calls() map[string]string {
 		"testWebhook": "Webhooks.Test", "getWebhookStats": "Webhooks.Hours",
 		"createReplay": "Replays.Create", "getReplay": "Replays.Get", "stopReplay": "Replays.Stop",
 		"listDeliveries": "Deliveries.List", "getDelivery": "Deliveries.Get", "retryDelivery": "Deliveries.Retry",
-		"listEvents": "Events.List", "streamEvents": "Events.Follow", "getUsage": "Statistics.Usage",
+		"listEvents": "Events.List", "streamEvents": "Events.Follow", "getUsage": "Statistics.Usage", "getMe": "Keys.Me",
 		"scanInSandbox": "SandboxPhones.Scan", "receiveInSandbox": "SandboxPhones.Inbound",
 		"confirmInSandbox": "SandboxPhones.Receipt", "breakInSandbox": "SandboxPhones.Fault",
 		"showSandboxPhone": "SandboxPhones.List",

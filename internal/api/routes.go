@@ -66,6 +66,7 @@ func (a *API) routes() {
 	add(a, "GET /v1/events", "listEvents", "List events, oldest first", events.list)
 	add(a, "GET /v1/events/stream", "streamEvents", "Stream events", events.stream, gives(spec.Stream))
 	add(a, "GET /v1/usage", "getUsage", "Get usage", usage.get)
+	add(a, "GET /v1/me", "getMe", "Get the key, its workspace and its plan", usage.me)
 
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", sandbox.scan)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,7 +30,7 @@ type newScan struct {
 
 // Scan is the phone that scanned.
 type Scan struct {
-	PhoneNumber string `json:"phoneNumber" example:"+15550001111"`
+	PhoneNumber string `json:"phoneNumber" doc:"Number of the phone." example:"+15550001111"`
 }
 
 func (h sandbox) scan(ctx context.Context, q *request, in *scanInput) (*output[Scan], error) {
@@ -105,13 +107,14 @@ func (h sandbox) fault(ctx context.Context, q *request, in *faultInput) (*nothin
 
 // Phone is what a simulated phone displays.
 type Phone struct {
-	Data []gateway.PhoneMessage `json:"data" nullable:"false"`
+	Data []gateway.PhoneMessage `json:"data" nullable:"false" doc:"Oldest first; the oldest are left out when the response would become larger than 1 MiB."`
 }
 
 func (h sandbox) phone(ctx context.Context, q *request, in *deviceInput) (*output[Phone], error) {
 	list, err := h.gateway.SandboxPhones.List(ctx, q.caller, in.ID)
-	if list == nil {
-		list = []gateway.PhoneMessage{}
-	}
-	return answer(Phone{list}, err)
+	newest := slices.Clone(list)
+	slices.Reverse(newest)
+	shown := append([]gateway.PhoneMessage{}, newest[:paging.Fit(newest, paging.MaxBytes)]...)
+	slices.Reverse(shown)
+	return answer(Phone{shown}, err)
 }

@@ -14,21 +14,25 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// streams opens streams: at most [maxStreams] of a workspace at a time, since
-// each holds a connection for as long as its reader likes.
+// streams opens streams: at most [maxStreams] of a workspace and [maxAllStreams] in all
+// at a time, since each holds a connection for as long as its reader likes.
 type streams struct {
 	gateway  *gateway.Gateway
 	scopes   map[string][]postern.Scope
 	pulse    time.Duration // between heartbeats
 	patience time.Duration // with a reader that takes nothing
 
+	most int // of all workspaces
+
 	mu   sync.Mutex
+	all  int
 	open map[postern.WorkspaceID]int
 }
 
 func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams {
 	return &streams{
-		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, open: map[postern.WorkspaceID]int{},
+		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, most: maxAllStreams,
+		open: map[postern.WorkspaceID]int{},
 	}
 }
 
@@ -56,19 +60,25 @@ func (o *streams) answer(q *request, body func(*stream)) (*huma.StreamResponse, 
 func (o *streams) start(ws postern.WorkspaceID) (done func(), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.open[ws] >= maxStreams {
-		return nil, &postern.Error{
-			Reason: postern.RateLimited, RetryAfter: streamPulse,
-			Detail: fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams),
-		}
+	switch {
+	case o.open[ws] >= maxStreams:
+		return nil, tooMany(fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams))
+	case o.all >= o.most:
+		return nil, tooMany("the server has as many open streams as it can; try again later, or list events instead")
 	}
+	o.all++
 	o.open[ws]++
 	return func() { o.end(ws) }, nil
+}
+
+func tooMany(detail string) error {
+	return &postern.Error{Reason: postern.RateLimited, RetryAfter: streamPulse, Detail: detail}
 }
 
 func (o *streams) end(ws postern.WorkspaceID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.all--
 	if o.open[ws]--; o.open[ws] == 0 {
 		delete(o.open, ws)
 	}
@@ -85,12 +95,19 @@ type stream struct {
 // event sends one event; it is false when the reader has left or takes nothing.
 func (s *stream) event(name string, v any) bool {
 	b, err := postern.EncodeJSON(v)
-	return err == nil && s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", name, b))
+	return err == nil && s.write([]byte("event: "+name+"\ndata: "), b, []byte("\n\n"))
 }
 
-// write sends text; it is false when the reader has left or takes nothing.
-func (s *stream) write(text string) bool {
+// write sends text, given in parts; it is false when the reader has left or takes nothing.
+func (s *stream) write(parts ...[]byte) bool {
 	_ = s.ctl.SetWriteDeadline(time.Now().Add(s.patience)) // not every transport has deadlines
-	_, err := s.w.Write([]byte(text))
-	return err == nil && s.ctl.Flush() == nil
+	for _, p := range parts {
+		if _, err := s.w.Write(p); err != nil {
+			return false
+		}
+	}
+	return s.ctl.Flush() == nil
 }
+
+// text sends text.
+func (s *stream) text(text string) bool { return s.write([]byte(text)) }

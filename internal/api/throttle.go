@@ -54,6 +54,20 @@ func (t *throttle) take(ctx context.Context, c access.Caller, h http.Header) err
 	}
 }
 
+// show announces what a key has left, on an answer that does not count.
+func (t *throttle) show(ctx context.Context, c access.Caller, h http.Header) {
+	allowed := c.Plan.RequestsPerMinute
+	state := ratelimit.State{}
+	if allowed > 0 { // a plan without the API allows none
+		state, _ = t.requests.Look(ctx, string(c.Key.ID), perMinute(allowed)) // of names in memory
+		ws, _ := t.requests.Look(ctx, string(c.Workspace()), perMinute(allowed))
+		if ws.Remaining < state.Remaining {
+			state = ws
+		}
+	}
+	tellRate(h, keyPolicy, allowed, state)
+}
+
 // The policies that the headers name.
 const (
 	keyPolicy     = "default" // requests per minute with a key, by the plan

@@ -6,9 +6,13 @@ import (
 	"postern/internal/gateway"
 )
 
-// usage is the operation on what the plan counts.
+// usage are the operations on what the plan counts, and on who asks.
 type usage struct {
 	gateway *gateway.Gateway
+}
+
+func (h usage) me(ctx context.Context, q *request, _ *nothing) (*output[gateway.Me], error) {
+	return answer(h.gateway.Keys.Me(ctx, q.caller))
 }
 
 func (h usage) get(ctx context.Context, q *request, _ *nothing) (*output[gateway.Usage], error) {

@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,7 +82,7 @@ func TestUsage(t *testing.T) {
 func TestManyLinksTakeTheLastSlotOnce(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("starter")
-	devices := make([]postern.DeviceID, 20)
+	devices := make([]postern.DeviceID, 5) // as many as the plan allows, linked or not
 	for i := range devices {
 		devices[i] = mine.device("d", postern.Unlinked)
 	}
@@ -146,5 +148,42 @@ func TestMonthIsTheDatabases(t *testing.T) {
 		At: mine.db.Now()})
 	if got := mine.usage(); err != nil || !strings.Contains(got, `"messages":{"used":0,`) {
 		t.Errorf("usage is %s after the message was given back (%v)", got, err)
+	}
+}
+
+// TestMeSaysWhoAsks with a key that is limited in every way, and after a change of the
+// limits.
+func TestMeSaysWhoAsks(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("growth")
+	device := mine.device("d", postern.Connected)
+	mine.do("GET", "/v1/me", "").want(http.StatusOK, "")
+	mine = mine.with(mine.newKey(gateway.NewKey{
+		Environment: "staging", Scopes: []postern.Scope{postern.MessagesWrite},
+		Devices: []postern.DeviceID{device}, ExpiresAt: postern.TimeOf(time.Now().Add(time.Hour)),
+	}))
+	limit := 7
+	change := postern.Limits{Messages: &limit}
+	if _, err := s.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws, change); err != nil {
+		t.Fatal(err)
+	}
+	a := mine.do("GET", "/v1/me", "")
+	a.want(http.StatusOK, "")
+	var me gateway.Me
+	if err := json.Unmarshal(a.Body.Bytes(), &me); err != nil {
+		t.Fatal(err)
+	}
+	if k := me.Key; k.Name != "test" || k.Environment != "staging" ||
+		!slices.Equal(k.Scopes, []postern.Scope{postern.MessagesWrite}) ||
+		!slices.Equal(k.Devices, []postern.DeviceID{device}) || k.ExpiresAt == 0 || k.LastFour != mine.key[len(mine.key)-4:] {
+		t.Errorf("key = %+v", k)
+	}
+	if me.Workspace.ID != mine.ws || me.Workspace.Name == "" || me.Plan.Name != "growth" || me.Plan.Messages != 7 ||
+		me.Plan.Devices != 5 || me.Plan.RequestsPerMinute != 1200 {
+		t.Errorf("workspace = %+v, plan = %+v", me.Workspace, me.Plan)
+	}
+	if strings.Contains(a.Body.String(), mine.key) {
+		t.Error("the response contains the key")
 	}
 }

@@ -22,6 +22,9 @@ func fromHuma(m *huma.ErrorModel) error {
 		if !strings.HasPrefix(words, "expected ") && words != "invalid integer" {
 			words = "the value cannot be accepted" // other texts may quote the value
 		}
+		if value, _ := e.Value.(string); strings.HasPrefix(e.Location, "query.") {
+			words += plusHint(value)
+		}
 		bad[i] = postern.Invalid("/"+strings.Replace(e.Location, ".", "/", 1), "%s", words)
 	}
 	return schema.Merge(bad)

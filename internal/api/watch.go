@@ -37,7 +37,7 @@ func (k keyWatch) wait(ctx context.Context, s *stream, changes listener) bool {
 	case <-k.changed.C():
 		k.changed.Take()
 	case <-pulse.C:
-		return s.write(": waiting\n\n")
+		return s.text(": waiting\n\n")
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/seal"
 )
 
 // active makes an endpoint whose handshake is taken as done.
@@ -58,10 +60,10 @@ func TestChangeOfAnEndpoint(t *testing.T) {
 	d := connected(mine)
 	hook := mine.active(`{"url":"https://hooks.test/a","description":"first","events":["message.*"],"headers":{"X-A":"1"},"ordered":true}`)
 	mine.patch(hook, `{}`).members(map[string]string{"url": `"https://hooks.test/a"`, "description": `"first"`,
-		"events": `["message.*"]`, "headers": `{"X-A":"1"}`, "ordered": "true", "deviceIds": "null",
+		"events": `["message.*"]`, "headers": `["X-A"]`, "ordered": "true", "deviceIds": "null",
 		"status": `"active"`})
-	mine.patch(hook, `{"description":"","events":["*"],"headers":{},"ordered":false,"maxInFlight":3,"deviceIds":["`+d+`"]}`).
-		members(map[string]string{"description": `""`, "events": `["*"]`, "headers": "{}", "ordered": "false",
+	mine.patch(hook, `{"description":"","events":["*"],"headers":null,"ordered":false,"maxInFlight":3,"deviceIds":["`+d+`"]}`).
+		members(map[string]string{"description": `""`, "events": `["*"]`, "headers": "[]", "ordered": "false",
 			"maxInFlight": "3", "deviceIds": `["` + d + `"]`})
 	mine.patch(hook, `{"deviceIds":null}`).members(map[string]string{"deviceIds": "null", "maxInFlight": "3"})
 	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"url": `"https://hooks.test/a"`,
@@ -70,9 +72,9 @@ func TestChangeOfAnEndpoint(t *testing.T) {
 		"pendingUrl": "null", "status": `"active"`})
 	for body, pointer := range map[string]string{
 		`{"url":"ftp://x"}`: "/url", `{"url":null}`: "/url", `{"events":[]}`: "/events",
-		`{"events":["nothing"]}`: "/events", `{"deviceIds":[]}`: "/deviceIds",
+		`{"events":["nothing"]}`: "/events/0", `{"deviceIds":[]}`: "/deviceIds",
 		`{"maxInFlight":65}`:             "/maxInFlight",
-		`{"headers":{"Webhook-Id":"x"}}`: "/headers", `{"secret":"x"}`: "/secret", `{"status":"active"}`: "/status",
+		`{"headers":{"Webhook-Id":"x"}}`: "/headers/Webhook-Id", `{"secret":"x"}`: "/secret", `{"status":"active"}`: "/status",
 		`{"description":null}`: "/description",
 	} {
 		p := mine.do("PATCH", hook, body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
@@ -82,6 +84,68 @@ func TestChangeOfAnEndpoint(t *testing.T) {
 	}
 	mine.do("PATCH", hook, `{"deviceIds":["dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"]}`).want(http.StatusNotFound,
 		postern.NotFound)
+}
+
+// Only the names of an endpoint's own headers are ever shown; a change keeps those that it
+// does not name.
+func TestHeadersOfAnEndpointAreNamedOnly(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("enterprise")
+	box, err := seal.NewBox(bytes.Repeat([]byte{7}, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const made = `{"url":"https://hooks.test/a","headers":{"x-tenant":"canary-1","Authorization":"Bearer canary-2"}}`
+	a := mine.do("POST", "/v1/webhooks", made)
+	a.want(http.StatusCreated, "")
+	a.members(map[string]string{"headers": `["Authorization","X-Tenant"]`})
+	id := postern.EndpointID(a.member("id"))
+	hook := "/v1/webhooks/" + string(id)
+	headers := func(change, names, values string) {
+		t.Helper()
+		a := mine.patch(hook, change)
+		a.members(map[string]string{"headers": names})
+		e, err := mine.db.Endpoints.ForDelivery(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		if len(e.HeaderValues) > 0 {
+			got, err = box.Open(e.HeaderValues, e.ID.HeadersPlace())
+		}
+		if err != nil || string(got) != values {
+			t.Errorf("after %s: %s (%v), want %s", change, got, err, values)
+		}
+		for _, text := range []string{a.Body.String(), mine.do("GET", hook, "").Body.String(),
+			mine.do("GET", "/v1/webhooks", "").Body.String()} {
+			if strings.Contains(text, "canary") {
+				t.Errorf("after %s: a value is shown in %s", change, text)
+			}
+		}
+	}
+	const both = `{"Authorization":"Bearer canary-2","X-Tenant":"canary-1"}`
+	headers(`{}`, `["Authorization","X-Tenant"]`, both)
+	headers(`{"headers":{}}`, `["Authorization","X-Tenant"]`, both)
+	headers(`{"headers":{"X-TENANT":"canary-3"}}`, `["Authorization","X-Tenant"]`,
+		`{"Authorization":"Bearer canary-2","X-Tenant":"canary-3"}`)
+	headers(`{"headers":{"authorization":null,"X-B":"b"}}`, `["X-B","X-Tenant"]`, `{"X-B":"b","X-Tenant":"canary-3"}`)
+	headers(`{"url":"https://hooks.test/b"}`, `["X-B","X-Tenant"]`, `{"X-B":"b","X-Tenant":"canary-3"}`)
+	for _, change := range []string{`{"url":"https://thief.test/"}`, `{"url":"http://hooks.test/"}`,
+		`{"url":"https://hooks.test:444/"}`, `{"url":"https://thief.test/","headers":{"X-B":"c"}}`} {
+		p := mine.do("PATCH", hook, change).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+		if len(p.Errors) != 1 || p.Errors[0].Pointer != "/headers" && p.Errors[0].Pointer != "/url" {
+			t.Errorf("%s: errors %v", change, p.Errors)
+		}
+	}
+	headers(`{"url":"https://other.test/","headers":{"X-B":"c","X-Tenant":null}}`, `["X-B"]`, `{"X-B":"c"}`)
+	headers(`{"headers":null}`, `[]`, ``)
+	var many []string
+	for i := range 11 {
+		many = append(many, fmt.Sprintf(`"X-%d":"v"`, i))
+	}
+	mine.patch(hook, `{"headers":{`+strings.Join(many[:6], ",")+`}}`)
+	mine.do("PATCH", hook, `{"headers":{`+strings.Join(many[6:], ",")+`}}`).
+		want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 }
 
 // A key that may not read must not have what it may not read sent elsewhere.

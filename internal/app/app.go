@@ -19,6 +19,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/api"
+	"postern/internal/blackbox"
 	"postern/internal/config"
 	"postern/internal/dash"
 	"postern/internal/egress"
@@ -63,7 +64,7 @@ type App struct {
 	people     *people.People
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
-	vendor     *vendorsim.Vendor // nil outside of the sandbox
+	vendor     *vendorsim.Spaces // nil outside of the sandbox
 	health     *obs.Health
 	registry   *prometheus.Registry
 	servers    []*server
@@ -83,7 +84,7 @@ type Options struct {
 	Version string       // version of the program
 	// Vendor is a simulated vendor to use instead of the one that the sandbox opens in the
 	// data directory. The caller closes it.
-	Vendor *vendorsim.Vendor
+	Vendor *vendorsim.Spaces
 }
 
 // New opens everything that a server needs, including its ports, so that errors are
@@ -107,7 +108,8 @@ func (a *App) open(ctx context.Context) error {
 	a.db = core.db
 	a.onClose(core.db.Close)
 	a.onClose(func() error { a.later.Wait(); return nil })
-	if err := a.openVendor(); err != nil {
+	box, left := a.openBox()
+	if err := a.openVendor(ctx); err != nil {
 		return err
 	}
 	client := egress.NewClient(egress.Options{
@@ -126,7 +128,7 @@ func (a *App) open(ctx context.Context) error {
 	})
 	pace := a.cfg.DefaultPace()
 	a.engine = session.New(session.Options{
-		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log,
+		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log, Box: box, Left: left,
 		Pace: postern.Pace{PerMinute: postern.Rate(pace.PerMinute),
 			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute)},
 	})
@@ -140,16 +142,32 @@ func (a *App) open(ctx context.Context) error {
 	return a.listen(ctx, obs.OpsHandler(a.health, a.registry))
 }
 
+// openBox starts the record for crashes. Without it the server works, but cannot tell which
+// device a crash is due to.
+func (a *App) openBox() (*blackbox.Box, blackbox.Left) {
+	box, left, err := blackbox.Open(a.cfg.Dir)
+	if err != nil {
+		a.log.Warn("no record for crashes", "error", err)
+		return nil, left
+	}
+	a.onClose(box.Close)
+	return box, left
+}
+
 // onClose registers a function for Close, which calls the functions in reverse order.
 func (a *App) onClose(f func() error) { a.closers = append(a.closers, f) }
 
 // openVendor starts the simulated vendor of a sandbox.
-func (a *App) openVendor() (err error) {
+func (a *App) openVendor(ctx context.Context) error {
 	if !bool(a.cfg.Sandbox) || a.vendor != nil {
 		return nil
 	}
-	a.vendor, err = vendorsim.Open(vendorsim.Options{Dir: filepath.Join(a.cfg.Dir, "vendor"), Log: a.log})
+	owners, err := a.db.Workspaces.SandboxNumbers(ctx)
 	if err != nil {
+		return fmt.Errorf("read the numbers of the sandbox: %w", err)
+	}
+	opts := vendorsim.Options{Dir: filepath.Join(a.cfg.Dir, "vendor"), Log: a.log}
+	if a.vendor, err = vendorsim.OpenSpaces(opts, owners); err != nil {
 		return fmt.Errorf("open the simulated vendor: %w", err)
 	}
 	a.onClose(a.vendor.Close)
@@ -199,6 +217,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 		return fmt.Errorf("listen on POSTERN_OPS_ADDR: %w; stop what uses the port or choose another", err)
 	}
 	a.onClose(ignoreClosed(opsL.Close))
+	obs.WarnIfPublic(ctx, a.log, opsL.Addr())
 	sock, err := listenSocket(ctx, a.cfg.SocketPath())
 	if err != nil {
 		return err
@@ -211,13 +230,14 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	if err != nil {
 		return err
 	}
+	public = web.Bound(public, a.transport())
 	if public, err = a.secured(public, door.PlainRefusal); err != nil {
 		return err
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.streams = cancel
-	a.serve(requests, public, door)
-	a.serve(requests, opsL, ops)
+	a.serve(requests, door.Listen(public), door)
+	a.serve(requests, opsL, obs.OwnHost(a.cfg.OpsAddr, ops))
 	a.serve(requests, sock, adminHandler(a.gateway, a.people, a.URL()))
 	return nil
 }
@@ -225,7 +245,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 // door returns the handler of the public port: the API, the link pages and the dashboard.
 func (a *App) door() (*web.Door, error) {
 	secure := strings.HasPrefix(a.cfg.BaseURL, "https://")
-	from := web.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
+	from := a.transport()
 	pages := dash.Options{
 		Gateway: a.gateway, People: a.people, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
 		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: web.NoteVisit,
@@ -243,6 +263,11 @@ func (a *App) door() (*web.Door, error) {
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(pages),
 	})
+}
+
+// transport says which requests may come in plain text, and who may name their clients.
+func (a *App) transport() web.Transport {
+	return web.Transport{Proxies: a.cfg.TrustedProxies, Insecure: bool(a.cfg.InsecureHTTP)}
 }
 
 // connect sets the external servers that the dashboard uses, if they are configured: the
@@ -442,6 +467,11 @@ func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, err
 	box, err := seal.NewBox(key)
 	if err == nil {
 		err = checkKey(ctx, db, box)
+	}
+	if err == nil {
+		err = db.Endpoints.SealHeaders(ctx, func(e *postern.Endpoint, headers map[string]string) error {
+			return gateway.SealHeaders(box, e, headers)
+		})
 	}
 	if err != nil {
 		return core{}, errors.Join(err, db.Close())

@@ -43,15 +43,23 @@ func fingerprint(rootKey []byte) string {
 	return "a vendor with root key " + hex.EncodeToString(sum[:8])
 }
 
-// simulated lets the sandbox routes control the simulated vendor.
-type simulated struct{ *vendorsim.Vendor }
-
 func (a *App) sandbox() gateway.Sandbox {
 	if a.vendor == nil {
 		return nil
 	}
-	return simulated{a.vendor}
+	return spaces{a.vendor}
 }
+
+// spaces gives each workspace its own number space.
+type spaces struct{ *vendorsim.Spaces }
+
+func (s spaces) Of(ws postern.WorkspaceID) (gateway.SandboxNetwork, error) {
+	v, err := s.Spaces.Of(string(ws))
+	return simulated{v}, err
+}
+
+// simulated lets the sandbox routes control the simulated vendor of a workspace.
+type simulated struct{ *vendorsim.Vendor }
 
 func (s simulated) Inbound(ctx context.Context, account, from string, c postern.Content) (string, error) {
 	id, err := s.SendContent(ctx, account, from, simulatedContent(c))

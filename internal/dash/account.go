@@ -71,7 +71,7 @@ func browser(agent string) string {
 }
 
 func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit) error {
-	u, err := d.newPassword(r, v)
+	u, err := d.setPassword(r, v)
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.AccountView{
 			Current: page.Field{Error: wrong["current"]}, Password: page.Field{Error: wrong["password"]},
@@ -81,15 +81,16 @@ func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit)
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil { // all login sessions have ended, this one included
+	if err := d.enter(w, r, u, now()); err != nil { // all login sessions have ended, this one included
 		return err
 	}
+	d.tell(r, u.ID, newPassword())
 	return d.done(w, r, "The password was changed. All other browsers were signed out.", "/account")
 }
 
-// newPassword requires the current password, or a recent sign-in from a person who has no
+// setPassword requires the current password, or a recent sign-in from a person who has no
 // password.
-func (d account) newPassword(r *http.Request, v visit) (postern.User, error) {
+func (d account) setPassword(r *http.Request, v visit) (postern.User, error) {
 	has, err := d.p.Users.HasPassword(r.Context(), v.self)
 	if err != nil {
 		return postern.User{}, err

@@ -5,19 +5,24 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"postern/internal/access"
 	"postern/internal/dash/page"
+	"postern/internal/gateway"
 	"postern/internal/paging"
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/problem"
+	"postern/internal/ratelimit"
 
 	"github.com/a-h/templ"
 )
@@ -37,14 +42,63 @@ func (v visit) workspace() postern.WorkspaceID { return v.caller.Workspace() }
 func (d *core) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		d.saw(r.Context(), pattern, postern.Member{})
-		if err := serve(w, r); err != nil {
+		err := d.admitVisitor(r)
+		if err == nil {
+			err = serve(w, r)
+		}
+		if err != nil {
 			d.fail(w, r, err)
 		}
 	})
 }
 
-// signedIn serves a page to signed-in users, whatever their workspace.
+// admit counts a request for a name. Beyond the rate, a full minute's allowance at once and
+// then evenly, it returns RateLimited.
+func (d *core) admit(ctx context.Context, name string, perMinute int) error {
+	rate := ratelimit.Rate{Count: perMinute, Per: time.Minute, Burst: perMinute}
+	state, err := d.requests.Take(ctx, name, rate)
+	if err != nil || !state.Refused {
+		return err
+	}
+	return &postern.Error{
+		Reason: postern.RateLimited, RetryAfter: max(state.RetryAfter, time.Second),
+		Detail: fmt.Sprintf("too many requests: %d per minute are allowed; wait a moment and try again", perMinute),
+	}
+}
+
+// admitVisitor counts a request without a sign-in for its network, as the API counts those
+// without a key. Those of this machine are not counted: behind a proxy that is not trusted,
+// all visitors would share its address.
+func (d *core) admitVisitor(r *http.Request) error {
+	ip, err := netip.ParseAddr(d.address(r))
+	if err != nil || ip.Unmap().IsLoopback() || d.sessions.GetString(r.Context(), keyUser) != "" {
+		return nil
+	}
+	return d.admit(r.Context(), ratelimit.Network(ip), visitsPerMinute)
+}
+
+// admitMember counts a request for the person, and then for the workspace.
+func (d *core) admitMember(ctx context.Context, v visit) error {
+	allowed := v.caller.Plan.PagesPerMinute()
+	if err := d.admit(ctx, string(v.user()), allowed); err != nil {
+		return err
+	}
+	return d.admit(ctx, string(v.workspace()), allowed)
+}
+
+// signedIn serves a page to signed-in users, whatever their workspace. They have the
+// allowance of the smallest plan.
 func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
+	d.user(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+		if err := d.admit(r.Context(), string(user), postern.Plan{}.PagesPerMinute()); err != nil {
+			return err
+		}
+		return serve(w, r, user)
+	})
+}
+
+// user serves a page to signed-in users. The page counts its requests itself.
+func (d *core) user(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
 	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 		if user == "" {
@@ -58,7 +112,7 @@ func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Re
 func (d *core) member(
 	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
 ) {
-	d.signedIn(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+	d.user(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		v, err := d.visit(r, user)
 		d.saw(r.Context(), pattern, v.caller.Member)
 		switch {
@@ -66,6 +120,9 @@ func (d *core) member(
 			return d.sendAway(w, r, user)
 		case errors.Is(err, people.ErrUnknownPlan):
 			return workspaces{d}.showStopped(w, r, v)
+		}
+		if err == nil {
+			err = d.admitMember(r.Context(), v)
 		}
 		if err == nil {
 			err = v.caller.Permit(scopes...)
@@ -76,7 +133,8 @@ func (d *core) member(
 		if at := r.PostFormValue("at"); at != "" && at != string(v.workspace()) {
 			return d.showElsewhere(w, r, v)
 		}
-		return serve(w, r.WithContext(page.In(r.Context(), string(v.workspace()))), v)
+		ctx := gateway.ReadFor(page.In(r.Context(), string(v.workspace())), v.workspace())
+		return serve(w, r.WithContext(ctx), v)
 	})
 }
 
@@ -127,6 +185,7 @@ func (d *core) visit(r *http.Request, user postern.UserID) (v visit, err error) 
 		v.caller, err = d.p.Members.Caller(r.Context(), v.self, v.list[0].WorkspaceID)
 	}
 	v.actor = v.caller.Actor()
+	v.actor.Recent = d.isRecent(r)
 	return v, err
 }
 
@@ -235,7 +294,7 @@ func faults(err error) (byName map[string]string, ok bool) {
 	}
 	byName = map[string]string{}
 	for _, f := range e.Fields {
-		name := strings.TrimPrefix(f.Pointer, "/")
+		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, "/"), "/") // the field of an element
 		byName[name] = cmp.Or(byName[name], word(f.Detail)+".")
 	}
 	return byName, true
@@ -325,7 +384,7 @@ func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *htt
 		v.actor, v.caller.Member.UserID = actor, user
 		v.caller.Member.Email, v.caller.Member.Operator = actor.Member.Email, true
 		d.saw(r.Context(), pattern, v.caller.Member)
-		return serve(w, r, v)
+		return serve(w, r.WithContext(gateway.ReadFor(r.Context(), paging.Everywhere)), v)
 	})
 }
 

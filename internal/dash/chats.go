@@ -80,13 +80,13 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return err
 	}
 	after := r.FormValue("after")
-	list, err := d.g.Messages.Search(r.Context(), v.caller, gateway.MessageSearch{
+	list, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
 		DeviceID: device, ChatID: chat, Page: paging.Page{Cursor: after},
 	})
 	if err != nil {
 		return err
 	}
-	_, reachable := gateway.ChatOf(chat)
+	reachable := isReachable(chat)
 	if len(list.Data) == 0 && !reachable {
 		return postern.Errorf(postern.NotFound, "this conversation does not exist")
 	}
@@ -127,7 +127,7 @@ func (d messages) showForm(
 
 func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 	in := gateway.NewMessage{
-		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: tidied(r.PostFormValue("to")),
+		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: strings.TrimSpace(r.PostFormValue("to")),
 		Content: postern.Text(written(r)),
 	}
 	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
@@ -161,6 +161,12 @@ func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	return seeOther(w, r, chatPath(device, chat))
+}
+
+// isReachable reports whether messages can be sent to a chat.
+func isReachable(chat string) bool {
+	id, err := postern.ParseChat(chat)
+	return err == nil && postern.IsDirect(id)
 }
 
 // written returns the text of the form with LF line ends. Forms use CR LF (HTML, 4.10.21.4).
@@ -209,9 +215,6 @@ func isKey(key string) bool {
 // refusedMessage explains a refusal that the user can fix in the form.
 func refusedMessage(err error) (wrong map[string]string, problem string, ok bool) {
 	if wrong, ok = faults(err); ok {
-		if wrong["to"] != "" {
-			wrong["to"] = "Enter a phone number with + and the country code."
-		}
 		return wrong, "The message was not sent.", true
 	}
 	switch reason := postern.ReasonOf(err); reason {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"postern/internal/oidc"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/ratelimit"
 
 	"github.com/alexedwards/scs/v2"
 )
@@ -25,6 +27,10 @@ const (
 	idleTime    = 12 * time.Hour     // an idle browser is signed out after it
 	sessionTime = 7 * 24 * time.Hour // and every browser after this one
 	maxForm     = 64 << 10           // bytes
+	maxTextForm = 1 << 20            // a text of 65,536 characters takes up to 12 bytes for each
+
+	visitsPerMinute = 600     // requests of one network without a sign-in
+	throttledNames  = 100_000 // people, workspaces and networks whose rate is remembered
 )
 
 // Options configure the dashboard.
@@ -47,6 +53,8 @@ type Options struct {
 	// Later runs work after the response was written; nil starts a goroutine that nothing waits
 	// for.
 	Later func(func())
+
+	requests *ratelimit.Limiter // counts the requests; nil for a new one
 }
 
 // dash is the dashboard, one member for each noun.
@@ -133,12 +141,15 @@ type core struct {
 	saw       func(context.Context, string, postern.Member)
 	server    func() Server
 	sessions  *scs.SessionManager
+	secure    bool // browsers use HTTPS
 	signOn    *oidc.Provider
 	mux       *http.ServeMux
 	mail      *mail.Server
 	later     func(func())
 	mailing   chan struct{} // one slot for each mail in the background
-	exporting sync.Map      // the exports that are being written, by user
+	noticing  chan struct{} // the same for notices
+	requests  *ratelimit.Limiter
+	exporting sync.Map // the exports that are being written, by user
 }
 
 // Handler serves every path of the dashboard, and a "not found" page for all others.
@@ -146,11 +157,15 @@ func Handler(opts Options) http.Handler {
 	c := &core{
 		g: opts.Gateway, p: opts.People, log: opts.Log, base: opts.BaseURL, retention: opts.Kept, address: opts.Address,
 		saw:    opts.Saw,
-		server: opts.Server, sessions: newSessions(opts), signOn: opts.SignOn, mux: http.NewServeMux(), mail: opts.Mail,
-		later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
+		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn,
+		mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
+		noticing: make(chan struct{}, noticesAtOnce),
 	}
 	if c.saw == nil {
 		c.saw = func(context.Context, string, postern.Member) {}
+	}
+	if c.requests = opts.requests; c.requests == nil {
+		c.requests = ratelimit.New(throttledNames)
 	}
 	if c.later == nil {
 		c.later = func(f func()) { go f() }
@@ -176,7 +191,7 @@ func headed(secure bool, h http.Handler) http.Handler {
 		if secure {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		r.Body = http.MaxBytesReader(w, r.Body, formLimit(r.URL.Path))
 		// The whole form is read before the sender is authenticated, so that a request that is held
 		// open does not keep rights that were revoked meanwhile.
 		if err := readForm(r); err != nil {
@@ -185,6 +200,14 @@ func headed(secure bool, h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// formLimit returns how many bytes the form of a page may have.
+func formLimit(path string) int64 {
+	if strings.HasPrefix(path, "/messages") || strings.HasSuffix(path, "/phone/write") {
+		return maxTextForm
+	}
+	return maxForm
 }
 
 func readForm(r *http.Request) error {

@@ -48,7 +48,13 @@ func newSite(t *testing.T) *site {
 // newSiteWith is a dashboard with options of its own.
 func newSiteWith(t *testing.T, set func(*Options)) *site {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	return newSiteOn(t, store.Options{Dir: t.TempDir()}, set)
+}
+
+// newSiteOn is newSiteWith on a database.
+func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
+	t.Helper()
+	db, err := store.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +153,9 @@ func (c *client) token() string {
 		c.t.Fatal(err)
 	}
 	for _, k := range c.http.Jar.Cookies(u) {
-		return k.Value
+		if k.Name == "postern" {
+			return k.Value
+		}
 	}
 	return ""
 }
@@ -569,4 +577,43 @@ func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
 		maxForm)}}); p.status != http.StatusBadRequest {
 		t.Errorf("a form that is too long is answered %d", p.status)
 	}
+}
+
+// Whoever guesses passwords, even in the same network, does not lock out a browser that has
+// signed in before.
+func TestT16GuessesDoNotLockOutTheUsersBrowser(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	mine, stranger := s.setUp(), s.browser()
+	mine.want(mine.post("/signout", nil), http.StatusSeeOther, "/signin")
+	right := url.Values{"email": {email}, "password": {password}}
+	var p answer
+	for range 30 {
+		p = stranger.post("/signin", url.Values{"email": {email}, "password": {"not this one"}})
+	}
+	if p.status != http.StatusTooManyRequests || p.header.Get("Retry-After") == "" {
+		t.Errorf("thirty guesses are answered %d, Retry-After %q", p.status, p.header.Get("Retry-After"))
+	}
+	stranger.want(stranger.post("/signin", right), http.StatusTooManyRequests, "")
+	mine.want(mine.post("/signin", right), http.StatusSeeOther, "/")
+	mine.want(mine.get("/"), http.StatusOK, "")
+}
+
+// The cookie by which a browser is known opens nothing.
+func TestCookieOfAKnownBrowserOpensNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	u, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range c.http.Jar.Cookies(u) {
+		if k.Name == "postern-known" {
+			p := s.browser().do(http.MethodGet, "/account", nil, "Cookie", k.Name+"="+k.Value+"; postern="+k.Value)
+			c.want(p, http.StatusSeeOther, "/signin?next=%2Faccount")
+			return
+		}
+	}
+	t.Error("the browser has no such cookie")
 }

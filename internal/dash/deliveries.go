@@ -168,6 +168,11 @@ func stateReasons() map[string]page.Why {
 			Do: `Respond with {"challenge":"…"} using the challenge from the request body, or with the challenge ` +
 				`as plain text. The sample receivers shown with the secret do this.`,
 		},
+		"signature": {
+			What: "The endpoint responded with the challenge, but its signature is wrong or missing.",
+			Do: `Respond with {"challenge":"…","signature":"v1,…"}, where the signature is the base64 form of ` +
+				`HMAC-SHA256 over the challenge. The sample receivers shown with the secret do this.`,
+		},
 		"gone": {
 			What: "The endpoint responded with 410 Gone, so deliveries to it stopped.",
 			Do: "Make the endpoint respond again, then press Resume. It then receives the events it missed in the last 72 " +

@@ -38,6 +38,9 @@ func deviceOf(one postern.Device) page.Device {
 		ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status),
 		Reason: string(one.StatusReason), Mode: one.Mode,
 	}
+	if one.RestrictedUntil != 0 {
+		v.Reason += " until " + one.RestrictedUntil.String()
+	}
 	if one.LastSeenAt != 0 {
 		v.LastSeen = one.LastSeenAt.Std()
 	}
@@ -100,8 +103,8 @@ func (d devices) showAs(
 	open := view.Link.Cancels
 	linked := one.Status.HoldsSlot() && one.Status != postern.Linking
 	view.Links, view.Unlinks = !open && !linked, linked
-	view.Resumes = one.Status == postern.Paused
-	view.Pauses = linked && !view.Resumes
+	view.Resumes = gateway.Resumes(one)
+	view.Pauses = linked && one.Status != postern.Paused
 	edit(&view)
 	return d.write(w, r, status, page.OneDevice(d.frame(r, v, one.Name, "/devices"), view))
 }
@@ -167,9 +170,11 @@ func why(reason string) string {
 		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
 		return "The network does not know this number."
-	case "number-taken":
-		return "This number is already linked in another workspace."
-	case "rate-limited":
+	case "number-already-linked":
+		return "Another device of this workspace is linked to this number."
+	case "quarantined":
+		return "The server crashed while it processed what the network sent during this attempt."
+	case "too-many-codes":
 		return "The network limits how often a code can be requested for this number. Try again later."
 	case "not-receiving", "dial", "handshake":
 		return "The network could not be reached. Try again in a moment."
@@ -182,7 +187,7 @@ func why(reason string) string {
 }
 
 func (d devices) openLink(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewLink{PhoneNumber: r.PostFormValue("number")}
+	in := gateway.NewLink{PhoneNumber: strings.TrimSpace(r.PostFormValue("number"))}
 	if r.PostForm.Has("number") {
 		in.Method = postern.ByCode
 	}

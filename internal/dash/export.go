@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"postern/internal/gateway"
@@ -38,7 +37,7 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 		return err
 	}
 	q.Page.Limit = exportPage
-	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
+	list, err := d.g.Messages.List(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
@@ -75,7 +74,7 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 
 // next reads the next page, if the browser is still signed in and the member still has the
 // rights: a slow download must not outlive them.
-func (d exports) next(r *http.Request, v visit, q gateway.MessageSearch) (paging.List[postern.Message], error) {
+func (d exports) next(r *http.Request, v visit, q gateway.MessageQuery) (paging.List[postern.Message], error) {
 	_, signedIn, err := d.p.SignIns.Get(r.Context(), d.tokenHash(r))
 	if err == nil && !signedIn {
 		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
@@ -90,7 +89,7 @@ func (d exports) next(r *http.Request, v visit, q gateway.MessageSearch) (paging
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	return d.g.Messages.Search(r.Context(), caller, q)
+	return d.g.Messages.List(r.Context(), caller, q)
 }
 
 // exported is a file that is being written.
@@ -146,17 +145,31 @@ func row(m postern.Message) []string {
 	return cells
 }
 
-// formula matches where a spreadsheet could see a formula: at the start of a cell. A program
-// that separates cells by semicolons or tabs, as Excel does in much of Europe, ignores the
-// quotes around our cells, so for it a cell also starts after those and after a line end.
-var formula = regexp.MustCompile(`(^|[;\t\r\n])([\s"]*)([=+\-@＝＋－＠])`)
+// formulas are the characters with which a formula begins, and those that spreadsheets or
+// what is between take for them.
+const formulas = `=+\-@＝＋－＠﹦﹢﹣﹫−`
+
+// unseen matches a character that a program may skip: a control character, or one that looks
+// like a space or like nothing. Some letters and symbols do, too.
+const unseen = `(?:[^\p{L}\p{N}\p{P}\p{S}]|[\x{115F}\x{1160}\x{2800}\x{3164}\x{FFA0}])`
+
+// cellStart matches a cell that begins with such a character, or with a formula, also after
+// quotes.
+var cellStart = regexp.MustCompile(`^(?:` + unseen + `|"*[` + formulas + `])`)
+
+// formulaInside matches where else a spreadsheet could see a formula. A program that separates
+// cells by semicolons or tabs, as Excel does in much of Europe, ignores the quotes around our
+// cells, so for it a cell also starts after those and after a line end.
+var formulaInside = regexp.MustCompile(
+	`([;\t\n\v\f\r\x{85}\x{2028}\x{2029}])((?:` + unseen + `|")*)([` + formulas + `])`)
 
 // harmless keeps a spreadsheet from evaluating a cell or a part of it as a formula (OWASP, CSV
 // injection): text after an apostrophe is shown as it is. The same protects numbers such as
 // +15551234567, which would become a sum.
 func harmless(cell string) string {
-	if strings.ContainsAny(cell[:min(len(cell), 1)], "\t\r\n") {
-		cell = "'" + cell
+	cell = formulaInside.ReplaceAllString(cell, "$1$2'$3")
+	if cellStart.MatchString(cell) {
+		return "'" + cell
 	}
-	return formula.ReplaceAllString(cell, "$1$2'$3")
+	return cell
 }

@@ -107,6 +107,9 @@ func (d factors) confirmApp(w http.ResponseWriter, r *http.Request, v visit) err
 	if wrong, ok := faults(err); ok {
 		return d.showAppAs(w, r, v, http.StatusUnprocessableEntity, page.Field{Error: wrong["code"]})
 	}
+	if err == nil {
+		d.tell(r, v.user(), addedMethod("an authenticator app"))
+	}
 	return d.added(w, r, v, codes, err, "The authenticator app was set up. All other browsers were signed out.")
 }
 
@@ -119,6 +122,9 @@ func (d factors) addPasskey(w http.ResponseWriter, r *http.Request, v visit) err
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.FactorsView{
 			Name: page.Field{Value: name, Error: wrong["name"]}, Problem: wrong["passkey"],
 		})
+	}
+	if err == nil {
+		d.tell(r, v.user(), addedMethod("a passkey"))
 	}
 	return d.added(w, r, v, codes, err, "The passkey was added. All other browsers were signed out.")
 }
@@ -150,6 +156,7 @@ func (d factors) newRecoveryCodes(w http.ResponseWriter, r *http.Request, v visi
 	if err != nil {
 		return err
 	}
+	d.tell(r, v.user(), newRecoveryCodes())
 	return d.showRecovery(w, r, v, codes, "")
 }
 
@@ -159,9 +166,10 @@ func (d factors) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.p.SecondFactors.Remove(r.Context(), v.self, id); err != nil {
 		return err
 	}
-	what := "The passkey was removed."
+	what, method := "The passkey was removed.", "a passkey that it had"
 	if id == "" {
-		what = "The authenticator app was removed."
+		what, method = "The authenticator app was removed.", "an authenticator app"
 	}
+	d.tell(r, v.user(), removedMethod(method))
 	return d.done(w, r, what, "/account/second")
 }

@@ -161,9 +161,10 @@ func (d invitations) join(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if ws == "" { // a new password for an existing account
-		return d.pass(w, r, u, "/")
+		d.tell(r, u.ID, newPassword())
+		return d.pass(w, r, u, "/", now())
 	}
-	if err := d.enter(r, u); err != nil {
+	if err := d.enter(w, r, u, now()); err != nil {
 		return err
 	}
 	return d.joined(w, r, ws)

@@ -72,7 +72,15 @@ func (d keys) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	})
 }
 
-func (d keys) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView) error {
+// showForm asks for the password as well if it was entered too long ago.
+func (d keys) showForm(
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView,
+) (err error) {
+	if view.Ask = !v.actor.Recent; view.Ask {
+		if view.Again, err = d.again(r, v, "/keys/new"); err != nil {
+			return err
+		}
+	}
 	return d.write(w, r, status, page.KeyForm(d.frame(r, v, "New API key", "/keys"), view))
 }
 
@@ -99,24 +107,41 @@ func (d keys) create(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	_, secret, err := d.g.Keys.Create(r.Context(), v.actor, v.workspace(), in)
+	secret := ""
+	if err = d.confirm(r, &v); err == nil {
+		_, secret, err = d.g.Keys.Create(r.Context(), v.actor, v.workspace(), in)
+	}
 	if wrong, ok := faults(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
 			Name:        page.Field{Value: in.Name, Error: wrong["name"]},
 			Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
 			Scopes:      scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"),
-			Problem: "The key was not created.",
+			Password: page.Field{Error: wrong["password"]}, Problem: "The key was not created.",
 		})
 	}
 	if err != nil {
 		return err
 	}
+	d.tell(r, v.user(), newKey(in.Name, v.caller.Member.Workspace))
 	return d.write(
 		w, r, http.StatusCreated,
 		page.KeyShown(d.frame(r, v, "Your new API key", "/keys"), page.KeyShownView{
 			Name: in.Name, Secret: secret, BaseURL: d.base,
 		}),
 	)
+}
+
+// confirm checks the password of a form that asks for it.
+func (d keys) confirm(r *http.Request, v *visit) error {
+	if v.actor.Recent {
+		return nil
+	}
+	if err := d.p.SecondFactors.Reenter(r.Context(), v.self, r.PostFormValue("password")); err != nil {
+		return err
+	}
+	d.sessions.Put(r.Context(), keySure, now())
+	v.actor.Recent = true
+	return nil
 }
 
 // keyForm reads the form of a new key. A form without scopes means no scopes, not all of them.
@@ -148,6 +173,9 @@ func duration(pointer, text string) (time.Duration, error) {
 const maxLife = 10 * 366 * 24 * time.Hour
 
 func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
+	if !v.actor.Recent {
+		return d.askAgain(w, r, v, http.StatusForbidden, page.SureView{Next: "/keys"})
+	}
 	overlap, err := duration("/overlap", r.PostFormValue("overlap"))
 	if err != nil {
 		return err
@@ -158,6 +186,7 @@ func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
+	d.tell(r, v.user(), newKey(key.Name, v.caller.Member.Workspace))
 	return d.write(w, r, http.StatusCreated,
 		page.KeyShown(d.frame(r, v, "Your new API key", "/keys"),
 			page.KeyShownView{

@@ -280,3 +280,46 @@ func TestWhoIsSentAwaySeesEveryWayIn(t *testing.T) {
 	p := bob.want(bob.get("/"), http.StatusForbidden, "")
 	bob.sees(p, "You are no longer a member of any workspace", "/signin/forgotten")
 }
+
+// What changes how somebody can sign in is mailed to the person.
+func TestT15ChangesOfAnAccountAreMailed(t *testing.T) {
+	t.Parallel()
+	s, m, _ := withMail(t)
+	ada := s.setUp()
+	told := func(subject, text string) {
+		t.Helper()
+		got := m.Next(t)
+		if got.To != email || got.Subject != subject || !strings.Contains(got.Text, text) ||
+			!strings.Contains(got.Text, "192.0.2.1") {
+			t.Errorf("the mail is %+v, want %q", got, subject)
+		}
+	}
+	other := s.signIn()
+	told("New sign-in", "had not signed in to it before")
+	other.want(other.post("/signout", nil), http.StatusSeeOther, "/signin")
+	other.want(other.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/")
+	ada.want(ada.post("/keys", newKeyForm()), http.StatusCreated, "")
+	told("A new API key", "“ci”") // and no mail about the browser that is known
+	id := regexp.MustCompile(`/keys/(key_[0-9A-Z]+)/rotate`).FindString(ada.get("/keys").body)
+	ada.want(ada.post(id, url.Values{"overlap": {"1h"}}), http.StatusCreated, "")
+	told("A new API key", "“ci”")
+	ada.withApp()
+	told("A sign-in method was added", "an authenticator app")
+	ada.want(ada.post("/account/second/recovery", nil), http.StatusCreated, "")
+	told("New recovery codes", "replaced")
+	ada.want(ada.post("/account/second/app/remove", nil), http.StatusSeeOther, "/account/second")
+	told("A sign-in method was removed", "an authenticator app")
+	ada.want(ada.post("/account/password", url.Values{"current": {password}, "password": {"five plain words are here"}}),
+		http.StatusSeeOther, "/account")
+	told("Your password was changed", "was changed")
+	_, token, err := s.p.PasswordLinks.Reset(t.Context(), access.Operator(), people.Reset{Email: email})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada.want(ada.post("/signout", nil), http.StatusSeeOther, "/signin")
+	ada.want(ada.post("/join/"+token, url.Values{"password": {password}}), http.StatusSeeOther, "/")
+	told("Your password was changed", "was changed")
+	if n := len(m.Mails()); n != 8 {
+		t.Errorf("%d mails were sent, want 8", n)
+	}
+}

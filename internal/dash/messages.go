@@ -45,7 +45,7 @@ func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // showList shows the search results, or what is wrong with the search.
 func (d messages) showList(
-	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageSearch, view page.MessagesView, err error,
+	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageQuery, view page.MessagesView, err error,
 ) error {
 	names, err2 := d.deviceNames(r.Context(), v)
 	if err2 != nil {
@@ -58,7 +58,7 @@ func (d messages) showList(
 			page.Messages(d.frame(r, v, "Messages", "/messages"),
 				view))
 	}
-	list, err := d.g.Messages.Search(r.Context(), v.caller, q)
+	list, err := d.g.Messages.List(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (d messages) showList(
 }
 
 // search reads the filters; an unknown status or direction selects all.
-func search(r *http.Request) (q gateway.MessageSearch, err error) {
-	q = gateway.MessageSearch{
+func search(r *http.Request) (q gateway.MessageQuery, err error) {
+	q = gateway.MessageQuery{
 		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
 	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
@@ -90,10 +90,9 @@ func search(r *http.Request) (q gateway.MessageSearch, err error) {
 	case postern.Inbound, postern.Outbound:
 		q.Direction = s
 	}
-	if find := tidied(r.FormValue("q")); find != "" {
-		var ok bool
-		if q.ChatID, ok = gateway.ChatOf(find); !ok {
-			err = postern.Invalid("/q", "enter a phone number with + and the country code, or a message ID")
+	if find := strings.TrimSpace(r.FormValue("q")); find != "" {
+		if q.ChatID, err = postern.ParseChat(find); err != nil {
+			err = postern.Invalid("/q", "%v, or a message ID", err)
 		}
 	}
 	return q, err
@@ -103,16 +102,6 @@ func search(r *http.Request) (q gateway.MessageSearch, err error) {
 func messageID(s string) (id postern.MessageID, ok bool) {
 	s = strings.TrimSpace(s)
 	return postern.MessageID(s), strings.HasPrefix(s, "msg_")
-}
-
-// tidied removes the characters that people write between the digits of a number.
-func tidied(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" \t\u00a0\u202f-()", r) {
-			return -1
-		}
-		return r
-	}, strings.TrimSpace(s))
 }
 
 // choices lists the devices to choose from, oldest first, and always includes the chosen one.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"postern/internal/access"
 	"postern/internal/gateway"
@@ -229,17 +231,18 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	c.says(talk, "Ada", "Hello, are you there?", `hx-get="`+talk+`"`)
 	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Yes.\r\nAnd you?"}}), http.StatusSeeOther, talk)
 	c.says(talk, "Yes.\nAnd you?", "Queued")
-	list, err := s.db.Messages.List(
-		t.Context(), d.WorkspaceID, store.MessageFilter{Direction: postern.Outbound}, store.Page{Limit: 5},
+	sent, err := s.db.Messages.Search(
+		t.Context(), d.WorkspaceID, store.MessageSearch{Direction: postern.Outbound}, store.MessagePlace{}, 5,
 	)
+	list := sent.Messages
 	if err != nil || len(list) != 1 || list[0].To != contact || list[0].Content.Text != "Yes.\nAnd you?" {
 		t.Fatalf("sent %+v, %v", list, err)
 	}
 	s.ends(list[0].ID, postern.Sent, "")
 	if err := s.db.Messages.RecordReceipts(t.Context(), []store.Receipt{
 		{
-			DeviceID: d.ID, NetworkID: list[0].NetworkID, Status: postern.Delivered, At: list[0].CreatedAt,
-			Now: list[0].CreatedAt,
+			DeviceID: d.ID, NetworkID: list[0].NetworkID, Chats: []string{contact}, Status: postern.Delivered,
+			At: list[0].CreatedAt, Now: list[0].CreatedAt,
 		},
 	}); err != nil {
 		t.Fatal(err)
@@ -276,7 +279,10 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 			t.Errorf("the posts lead to %v", places)
 		}
 	}
-	list, err := s.db.Messages.List(t.Context(), d.WorkspaceID, store.MessageFilter{}, store.Page{Limit: 9})
+	found, err := s.db.Messages.Search(
+		t.Context(), d.WorkspaceID, store.MessageSearch{}, store.MessagePlace{}, 9,
+	)
+	list := found.Messages
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d messages, %v", len(list), err)
 	}
@@ -291,6 +297,22 @@ func TestWhatAFormSendsIsSentOnce(t *testing.T) {
 	if p := c.post("/messages", form); p.status != http.StatusUnprocessableEntity ||
 		!strings.Contains(p.body, "Press Send again") || strings.Contains(p.body, form.Get("key")) {
 		t.Errorf("another message from the same form is answered %d", p.status)
+	}
+}
+
+// TestTextOfAnyScriptFitsTheForm sends the longest text in a script whose characters take
+// nine bytes each in a form.
+func TestTextOfAnyScriptFitsTheForm(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	p := c.post("/messages", url.Values{
+		"key": {c.form("/messages/new")}, "device": {string(d.ID)}, "to": {"+1 (555) 123-4567"},
+		"body": {strings.Repeat("字", postern.MaxText)},
+	})
+	if p.status != http.StatusSeeOther {
+		t.Errorf("the longest text is answered %d", p.status)
 	}
 }
 
@@ -309,10 +331,11 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		to, body string
 		say      string
 	}{
-		"number":    {d.ID, "12", "hello <b>", "Enter a phone number with +"},
+		"number":    {d.ID, "12", "hello <b>", "Write a phone number as + and 7 to 15 digits"},
+		"zeros":     {d.ID, "0049 151 2345678", "hello <b>", "Write + instead of the leading 00"},
 		"text":      {d.ID, contact, "", "needs a body"},
 		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
-		"too large": {d.ID, contact, strings.Repeat("x", 65_000), ""},
+		"too large": {d.ID, contact, strings.Repeat("字", postern.MaxText+1), ""},
 	} {
 		key := c.form("/messages/new")
 		p := c.post("/messages", url.Values{"key": {key}, "device": {string(tt.device)}, "to": {tt.to},
@@ -572,12 +595,35 @@ func TestExportHoldsNoFormulas(t *testing.T) {
 	t.Parallel()
 	for cell, want := range map[string]string{
 		"": "", "hello": "hello", "a = b; c - d": "a = b; c - d", "https://example.com/?a=b": "https://example.com/?a=b",
-		"=1+1": "'=1+1", "+15551234567": "'+15551234567", " =1+1": " '=1+1", "＝1+1": "'＝1+1", "\t=1+1": "'\t'=1+1",
+		"=1+1": "'=1+1", "+15551234567": "'+15551234567", " =1+1": "' =1+1", "＝1+1": "'＝1+1", "\t=1+1": "'\t'=1+1",
 		";=cmd|' /C calc'!A0;": ";'=cmd|' /C calc'!A0;", "hi\n-cmd|' /C calc'!A0;": "hi\n'-cmd|' /C calc'!A0;",
-		"a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1",
+		"a;\t @SUM(1)": "a;\t '@SUM(1)", ";;=1": ";;'=1", ";\"=1": ";\"'=1", "\"=1": "'\"=1", "\"a": "\"a",
+		"a\u2028=1": "a\u2028'=1", ";\u200b=1": ";\u200b'=1", "−1": "'−1", "é": "é", "1": "1",
 	} {
 		if got := harmless(cell); got != want {
 			t.Errorf("%q is written as %q, want %q", cell, got, want)
+		}
+	}
+}
+
+// A cell that begins with a character that a program may skip does not begin with it in the file,
+// whatever follows.
+func TestExportEscapesEveryInvisibleStart(t *testing.T) {
+	t.Parallel()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && !strings.ContainsRune("\u3164\u2800", r) ||
+			!utf8.ValidRune(r) {
+			continue
+		}
+		for _, rest := range []string{"", "=1+1", "hello"} {
+			if cell := string(r) + rest; harmless(cell)[0] != '\'' {
+				t.Fatalf("%q is written as %q", cell, harmless(cell))
+			}
+		}
+	}
+	for _, r := range "=+-@＝＋－＠" {
+		if cell := string(r) + "1"; harmless(cell) != "'"+cell {
+			t.Errorf("%q is written as %q", cell, harmless(cell))
 		}
 	}
 }

@@ -191,6 +191,13 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 			page.Tile{Label: "Webhooks", Value: number(p.Endpoints)},
 			page.Tile{Label: "First delivery attempts per minute", Value: number(p.FirstAttempts)})
 	}
+	list = append(list,
+		page.Tile{Label: "Devices in total", Value: number(p.Caps.Devices), Note: "linked or not"},
+		page.Tile{Label: "API keys", Value: number(p.Caps.Keys), Note: "that are neither expired nor revoked"},
+		page.Tile{Label: "Members", Value: number(p.Caps.Members)},
+		page.Tile{Label: "Open invitations", Value: number(p.Caps.Invitations)},
+		page.Tile{Label: "Dashboard requests per minute", Value: number(p.PagesPerMinute()),
+			Note: "per person and for the workspace"})
 	return append(
 		list, page.Tile{Label: "Message retention", Value: timeWords(kept.Messages)},
 		page.Tile{Label: "Event retention", Value: timeWords(kept.Events)},
@@ -210,6 +217,10 @@ func timeWords(t time.Duration) string {
 // outcomes describes what happens at each limit.
 func outcomes(p postern.Plan) []page.Tile {
 	list := []page.Tile{
+		{
+			Label: "Devices in total, API keys, members, invitations",
+			Value: "Creating one more is refused (403, resource-limit) until you remove one.",
+		},
 		{
 			Label: "Messages",
 			Value: "New messages are refused (403, quota-exhausted) until the month ends. Inbound messages, events, and " +

@@ -52,7 +52,9 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 		})
 	} else {
 		err = s.db.Messages.RecordReceipts(s.t.Context(), []store.Receipt{
-			{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: now, Now: now},
+			{
+				DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{m.ChatID}, Status: status, At: now, Now: now,
+			},
 		})
 	}
 	if err != nil {

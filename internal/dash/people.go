@@ -26,12 +26,16 @@ func (d members) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 	if err != nil {
 		return err
 	}
+	keys, err := d.p.Members.Keys(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return err
+	}
 	mine := v.caller.Member.Role
 	for _, m := range members {
 		view.Members = append(view.Members, page.Person{
 			ID: string(m.UserID), Email: m.Email, Role: word(string(m.Role)), Value: string(m.Role),
 			Joined: m.JoinedAt.Std(),
-			You:    m.UserID == v.user(), Change: mine.Invites(m.Role),
+			You:    m.UserID == v.user(), Change: mine.Invites(m.Role), Keys: keys[m.UserID],
 		})
 	}
 	for _, i := range invitations {
@@ -69,7 +73,8 @@ func (d members) changeRole(w http.ResponseWriter, r *http.Request, v visit) err
 
 func (d members) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 	id := postern.UserID(r.PathValue("id"))
-	err := d.p.Members.Remove(r.Context(), v.actor, v.workspace(), id)
+	in := people.Removal{RevokeKeys: r.PostFormValue("keys") == "revoke"}
+	err := d.p.Members.Remove(r.Context(), v.actor, v.workspace(), id, in)
 	return d.changed(w, r, v, id, err, "The member was removed.")
 }
 
@@ -142,7 +147,10 @@ func kindWords(kind string) string {
 func actWords(act string) string {
 	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
 		"key.created": "Created an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
-		"user.set-up": "Set up the server", "user.created": "Added a user",
+		"user.sign-in-failed":     "Entered a wrong password at the sign-in",
+		"user.second-step-failed": "Entered a wrong code at the sign-in",
+		"user.password-refused":   "Entered a wrong password to confirm a change",
+		"user.set-up":             "Set up the server", "user.created": "Added a user",
 		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
 		"member.removed": "Removed a member",
 		"device.created": "Added a device", "device.deleted": "Deleted a device", "device.unlinked": "Unlinked a device",

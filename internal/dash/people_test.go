@@ -156,7 +156,7 @@ func TestT17TwentyBrowsersWithOneLink(t *testing.T) {
 	}
 	for status := range by {
 		if status != http.StatusSeeOther && status != http.StatusNotFound && status != http.StatusForbidden &&
-			status != http.StatusOK {
+			status != http.StatusOK && status != http.StatusTooManyRequests { // the queue of the network is short
 			t.Errorf("answers by status: %v", by)
 		}
 	}

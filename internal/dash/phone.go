@@ -3,6 +3,7 @@ package dash
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
@@ -57,7 +58,7 @@ func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
-	from, body := r.PostFormValue("from"), r.PostFormValue("body")
+	from, body := strings.TrimSpace(r.PostFormValue("from")), r.PostFormValue("body")
 	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, postern.Text(body))
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{

@@ -9,7 +9,9 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/ratelimit"
 )
 
 // setPlan gives the workspace of the first user another plan.
@@ -102,4 +104,73 @@ func TestHandshakeDoesNotActivateOnAPlanWithoutWebhooks(t *testing.T) {
 	if got := s.endpoint(e.ID); got.Status != postern.EndpointPaused || got.StatusReason != "plan" {
 		t.Errorf("the endpoint is %s (%s), want paused (plan)", got.Status, got.StatusReason)
 	}
+}
+
+// The dashboard has an allowance of its own, of the same size as the API's, for each person and
+// for the workspace.
+func TestDashboardIsThrottledLikeTheAPI(t *testing.T) {
+	t.Parallel()
+	limiter := ratelimit.New(100)
+	limiter.StopClock()
+	s := newSiteWith(t, func(o *Options) { o.requests = limiter })
+	ada := s.setUp()
+	bob := s.joins(ada.invites(guest, postern.Admin))
+	s.setPlan("starter")
+	made, p := 0, answer{}
+	for ; p.status != http.StatusTooManyRequests && made < 1000; made++ {
+		p = ada.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}})
+	}
+	starter, _ := postern.PlanByName("starter")
+	if most := starter.RequestsPerMinute + 1; made > most || made < most-5 || p.header.Get("Retry-After") == "" {
+		t.Errorf("refused after %d requests, Retry-After %q, want %d", made, p.header.Get("Retry-After"), most)
+	}
+	for _, c := range []*client{ada, bob} { // Ada has used up the workspace's
+		c.want(c.get("/devices"), http.StatusTooManyRequests, "")
+	}
+	keys, err := s.g.Keys.ListForOperator(t.Context(), access.Operator(), s.workspace())
+	if err != nil || len(keys) != starter.Caps.Keys {
+		t.Errorf("%d keys were created, want %d: %v", len(keys), starter.Caps.Keys, err)
+	}
+}
+
+// Visitors who are not signed in are counted by their network.
+func TestVisitorsAreThrottledByNetwork(t *testing.T) {
+	t.Parallel()
+	limiter := ratelimit.New(100)
+	limiter.StopClock()
+	s := newSiteWith(t, func(o *Options) {
+		o.requests, o.Address = limiter, func(r *http.Request) string { return r.Header.Get("X-Test-Address") }
+	})
+	seen := map[int]int{}
+	for range visitsPerMinute + 10 {
+		seen[s.browser().do(http.MethodGet, "/signin", nil, "X-Test-Address", "192.0.2.1").status]++
+	}
+	if seen[http.StatusOK] != visitsPerMinute || seen[http.StatusTooManyRequests] != 10 {
+		t.Errorf("answers by status: %v", seen)
+	}
+	for _, other := range []string{"192.0.2.2", "127.0.0.1"} {
+		c := s.browser()
+		c.want(c.do(http.MethodGet, "/signin", nil, "X-Test-Address", other), http.StatusOK, "")
+	}
+}
+
+// Devices that are not linked use no slot of the plan, and have a limit all the same.
+func TestUnlinkedDevicesHaveALimit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	s.setPlan("starter")
+	seen := map[int]int{}
+	for range 20 {
+		seen[c.post("/devices", url.Values{"name": {"Support"}}).status]++
+	}
+	if seen[http.StatusSeeOther] != 5 || seen[http.StatusForbidden] != 15 {
+		t.Errorf("answers by status: %v", seen)
+	}
+	c.sees(c.post("/devices", url.Values{"name": {"Support"}}), "The plan allows 5 devices, linked or not")
+	list, err := s.g.Workspaces.Devices(t.Context(), access.Operator(), s.workspace(), paging.Page{})
+	if err != nil || len(list.Data) != 5 {
+		t.Errorf("there are %d devices, want 5: %v", len(list.Data), err)
+	}
+	c.says("/usage", "Devices in total", "resource-limit")
 }

@@ -108,7 +108,7 @@ func replayOf(one postern.Replay) page.ReplayView {
 	return page.ReplayView{
 		Webhook: string(one.EndpointID), ID: string(one.ID), Status: string(one.Status), Since: one.Since.Std(),
 		Until: one.Until.Std(), Types: one.Types, OnlyFailed: one.OnlyFailed,
-		Matched: one.Matched, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(),
+		Matched: one.Matched, Pending: one.AlreadyPending, Delivered: one.Delivered, Failed: one.Failed, Created: one.CreatedAt.Std(),
 		Ended: one.EndedAt.Std(),
 	}
 }

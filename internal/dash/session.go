@@ -33,6 +33,7 @@ const (
 	keyPending  = "pending"  // the user who entered the right password, until the second step
 	keySince    = "since"    // when the password was entered; RFC 3339
 	keySure     = "sure"     // when the password was last confirmed; RFC 3339
+	keyEntered  = "entered"  // when it was entered at the sign-in; RFC 3339
 	keyCeremony = "ceremony" // the state of a passkey ceremony
 	keyErrand   = "errand"   // why the browser was sent to the provider
 )
@@ -173,12 +174,43 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, b []byte, exp
 }
 
 // enter signs the browser in with a new token, so that a token planted before is worthless.
-func (d *core) enter(r *http.Request, u postern.User) error {
-	return d.begin(r, map[string]string{
+// From then on the browser is known to the account. entered is when the user entered the
+// password; "" if they signed in without one.
+func (d *core) enter(w http.ResponseWriter, r *http.Request, u postern.User, entered string) error {
+	if err := d.begin(r, map[string]string{
 		keyUser: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keyBrowser: r.UserAgent(),
 		keyAddress: d.address(r),
-		keySeen:    now(),
+		keySeen:    now(), keyEntered: entered,
+	}); err != nil {
+		return err
+	}
+	value, life, err := d.p.SignIns.Remember(r.Context(), d.self(r, u.ID), d.known(r))
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: d.cookie("postern-known"), Value: value, Path: "/", MaxAge: int(life.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: d.secure,
 	})
+	return nil
+}
+
+// known is the cookie by which a browser is known to the accounts that it has signed in to.
+func (d *core) known(r *http.Request) string {
+	c, err := r.Cookie(d.cookie("postern-known"))
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// cookie is the full name of a cookie. With the prefix no other host can set it (RFC
+// 6265bis, 4.1.3.2).
+func (d *core) cookie(name string) string {
+	if d.secure {
+		return "__Host-" + name
+	}
+	return name
 }
 
 func now() string { return time.Now().UTC().Format(time.RFC3339) }
@@ -207,22 +239,33 @@ func (d *core) begin(r *http.Request, values map[string]string) error {
 const (
 	secondTime = 10 * time.Minute // from the password to the second step
 	sureTime   = 10 * time.Minute // for which a confirmed password counts
+	recentTime = 15 * time.Minute // the same for a new API key, for which that of the sign-in counts too
 )
+
+// isRecent reports whether the user entered the password, or signed in at the provider again,
+// recently enough to create what outlives the login session.
+func (d *core) isRecent(r *http.Request) bool {
+	return within(d.sessions.GetString(r.Context(), keySure), recentTime) ||
+		within(d.sessions.GetString(r.Context(), keyEntered), recentTime)
+}
 
 func (d *core) isSure(r *http.Request) bool {
 	return within(d.sessions.GetString(r.Context(), keySure), sureTime)
 }
 
-// pass signs in a user who entered the right password, through the second step if there is one.
-func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
+// pass signs in a user who has proved the first factor, through the second step if there is
+// one. entered is as in enter.
+func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next, entered string) error {
 	factors, err := d.p.SecondFactors.Asked(r.Context(), access.Pending{ID: u.ID, Address: d.address(r)})
 	if err != nil {
 		return err
 	}
 	if !factors.Any() {
-		return d.in(w, r, u, next)
+		return d.in(w, r, u, next, entered)
 	}
-	pending := map[string]string{keyPending: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keySince: now()}
+	pending := map[string]string{
+		keyPending: string(u.ID), keyEpoch: strconv.FormatInt(u.Epoch, 10), keySince: now(), keyEntered: entered,
+	}
 	if err := d.begin(r, pending); err != nil {
 		return err
 	}
@@ -230,12 +273,19 @@ func (d *core) pass(w http.ResponseWriter, r *http.Request, u postern.User, next
 }
 
 // in signs in a user who has passed all steps.
-func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next string) error {
-	if err := d.enter(r, u); err != nil {
+func (d *core) in(w http.ResponseWriter, r *http.Request, u postern.User, next, entered string) error {
+	known, err := d.p.SignIns.IsKnown(r.Context(), d.self(r, u.ID), d.known(r))
+	if err != nil {
+		return err
+	}
+	if err := d.enter(w, r, u, entered); err != nil {
 		return err
 	}
 	if err := d.p.Users.SignedIn(r.Context(), d.self(r, u.ID)); err != nil {
 		return err
+	}
+	if !known {
+		d.tell(r, u.ID, newSignIn())
 	}
 	return seeOther(w, r, next)
 }

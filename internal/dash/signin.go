@@ -1,14 +1,11 @@
 package dash
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"strconv"
 
 	"postern/internal/access"
 	"postern/internal/dash/page"
-	"postern/internal/mail"
 	"postern/internal/people"
 	"postern/internal/postern"
 )
@@ -43,7 +40,7 @@ func (d signIns) setUp(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil {
+	if err := d.enter(w, r, u, now()); err != nil {
 		return err
 	}
 	return seeOther(w, r, "/")
@@ -64,7 +61,9 @@ func (d signIns) showAs(w http.ResponseWriter, r *http.Request, status int, v pa
 
 func (d signIns) signIn(w http.ResponseWriter, r *http.Request) error {
 	email, next := r.PostFormValue("email"), local(r.PostFormValue("next"))
-	u, err := d.p.Users.SignIn(r.Context(), d.address(r), email, r.PostFormValue("password"))
+	u, err := d.p.Users.SignIn(r.Context(), people.Credentials{
+		Email: email, Password: r.PostFormValue("password"), Address: d.address(r), Browser: d.known(r),
+	})
 	if postern.ReasonOf(err) == postern.Unauthorized {
 		return d.showAs(w, r, http.StatusUnauthorized, page.SignInView{
 			Next: next, Email: email, Problem: "The email address or password is incorrect.",
@@ -73,7 +72,7 @@ func (d signIns) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.pass(w, r, u, next)
+	return d.pass(w, r, u, next, now())
 }
 
 func (d signIns) signOut(w http.ResponseWriter, r *http.Request) error {
@@ -121,7 +120,7 @@ func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, "/signin")
 	}
-	who := access.Pending{ID: u.ID, Address: d.address(r)}
+	who := access.Pending{ID: u.ID, Address: d.address(r), Browser: d.known(r)}
 	var err error
 	if answer := r.PostFormValue("passkey"); answer != "" {
 		asked := d.sessions.PopString(r.Context(), keyCeremony) // once
@@ -138,13 +137,8 @@ func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.in(w, r, u, next)
+	return d.in(w, r, u, next, d.sessions.GetString(r.Context(), keyEntered))
 }
-
-const (
-	mailsAtOnce = 8 // in the background
-	mailTime    = "2 January 2006 at 15:04 UTC"
-)
 
 func (d signIns) showForgotten(w http.ResponseWriter, r *http.Request) error {
 	return d.write(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{}))
@@ -166,41 +160,4 @@ func (d signIns) forgotten(w http.ResponseWriter, r *http.Request) error {
 	}
 	d.mailLater(r, email)
 	return d.write(w, r, http.StatusOK, page.Forgotten(page.ForgottenView{Sent: email}))
-}
-
-// mailLater sends the link in the background. If all slots are taken, the mail is dropped and
-// only the log says so: slots are held only by existing accounts, so a refusal would reveal
-// them.
-func (d signIns) mailLater(r *http.Request, email string) {
-	ctx, address := context.WithoutCancel(r.Context()), d.address(r)
-	const failed = "a link for a new password was not mailed"
-	select {
-	case d.mailing <- struct{}{}:
-	default:
-		d.log.WarnContext(ctx, failed, "error", "too many are under way")
-		return
-	}
-	d.later(func() {
-		defer func() { <-d.mailing }()
-		if err := d.mailPassword(ctx, address, email); err != nil {
-			d.log.WarnContext(ctx, failed, "error", err)
-		}
-	})
-}
-
-func (d signIns) mailPassword(ctx context.Context, address, email string) error {
-	token, err := d.p.PasswordLinks.ByMail(ctx, address, email)
-	if err != nil || token == "" {
-		return err
-	}
-	return d.mail.Send(ctx, mail.Message{
-		To: email, Subject: "Reset your password",
-		Text: fmt.Sprintf(
-			"Someone requested a new password for %s.\n\n"+
-				"To set one, open this link within one hour:\n%s\n\n"+
-				"The link works once. If you did not request it, you can ignore this email. "+
-				"Your password stays the same.\n\nPostern at %s\n",
-			email, d.joinLink(token), d.base,
-		),
-	})
 }

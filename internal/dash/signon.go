@@ -168,7 +168,7 @@ func (d signOns) finish(w http.ResponseWriter, r *http.Request, e errand, i peop
 		if err != nil {
 			return err
 		}
-		return d.pass(w, r, u, e.Next)
+		return d.pass(w, r, u, e.Next, "")
 	case user == "":
 		return toSignIn(w, r)
 	case e.For == toConnect:
@@ -182,7 +182,7 @@ func (d signOns) joinBy(w http.ResponseWriter, r *http.Request, token string, i 
 	if err != nil {
 		return err
 	}
-	if err := d.enter(r, u); err != nil {
+	if err := d.enter(w, r, u, ""); err != nil {
 		return err
 	}
 	return invitations{d.core}.joined(w, r, ws)
@@ -194,6 +194,7 @@ func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.Us
 	if err := d.p.Identities.Connect(r.Context(), self, i); err != nil {
 		return err
 	}
+	d.tell(r, user, addedMethod("an account at "+d.signOnName()))
 	return d.done(w, r, "Your account is connected. You can now sign in with "+d.signOnName()+".",
 		"/account/identities")
 }
@@ -268,5 +269,6 @@ func (d signOns) disconnect(w http.ResponseWriter, r *http.Request, v visit) err
 	); err != nil {
 		return err
 	}
+	d.tell(r, v.user(), removedMethod("the connected account at "+r.PostFormValue("issuer")))
 	return d.done(w, r, "The account was disconnected. All other browsers were signed out.", "/account/identities")
 }

@@ -1,8 +1,8 @@
 package dash
 
 import (
-	"maps"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +50,10 @@ func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 		URL: r.PostFormValue("url"), Description: r.PostFormValue("description"),
 		Ordered: r.PostFormValue("ordered") != "",
 		Events:  append([]string{}, r.PostForm["event"]...), DeviceIDs: devicesIn(r),
-		Signatures: []string{postern.SignatureHMAC},
+		Signatures: []string{postern.SignatureHMAC}, Handshake: postern.HandshakeEcho,
+	}
+	if r.PostFormValue("signed") != "" {
+		in.Handshake = postern.HandshakeSigned
 	}
 	if r.PostFormValue("v1a") != "" {
 		in.Signatures = append(in.Signatures, postern.SignatureEd25519)
@@ -80,7 +83,7 @@ func headersIn(text string) (map[string]string, error) {
 			continue
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if _, twice := headers[name]; twice || !ok {
+		if !ok || hasHeader(headers, name) {
 			return nil, postern.Invalid("/headers",
 				"enter each header once, on its own line, for example X-Tenant: acme")
 		}
@@ -89,11 +92,40 @@ func headersIn(text string) (map[string]string, error) {
 	return headers, nil
 }
 
-func headerLines(headers map[string]string) (text string) {
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		text += name + ": " + headers[name] + "\n"
+// hasHeader reports whether the headers include a name, in any case.
+func hasHeader(headers map[string]string, name string) bool {
+	for other := range headers {
+		if strings.EqualFold(other, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// headerLines shows the names of headers. Their values are not shown again.
+func headerLines(names []string) (text string) {
+	for _, name := range names {
+		text += name + ":\n"
 	}
 	return text
+}
+
+// headerChange returns the change from the headers of an endpoint to those of a form. A name
+// without a value keeps the value that it has.
+func headerChange(form map[string]string, e postern.Endpoint) gateway.Change[map[string]gateway.Change[string]] {
+	list := map[string]gateway.Change[string]{}
+	for _, name := range e.Headers {
+		list[name] = gateway.Change[string]{Given: true}
+	}
+	for name, value := range form {
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		if _, has := list[name]; has && value == "" {
+			delete(list, name)
+		} else {
+			list[name] = gateway.Change[string]{Given: true, Value: &value}
+		}
+	}
+	return gateway.Change[map[string]gateway.Change[string]]{Given: true, Value: &list}
 }
 
 // changeTo returns the change from an endpoint to a form. An unchanged URL needs no
@@ -102,7 +134,8 @@ func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChan
 	in := gateway.EndpointChange{
 		URL: form.URL, Description: &form.Description, Ordered: &form.Ordered, Events: form.Events,
 		DeviceIDs: gateway.Change[[]postern.DeviceID]{Given: true},
-		Headers:   form.Headers, MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
+		Headers:   headerChange(form.Headers, e), MaxInFlight: form.MaxInFlight, Signatures: form.Signatures,
+		Handshake: form.Handshake,
 	}
 	if form.DeviceIDs != nil {
 		in.DeviceIDs.Value = &form.DeviceIDs
@@ -129,7 +162,7 @@ func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFo
 		Ordered: r.PostFormValue("ordered") != "", DevicesError: wrong["deviceIds"],
 		Headers:  page.Field{Value: r.PostFormValue("headers"), Error: wrong["headers"]},
 		InFlight: page.Field{Value: r.PostFormValue("inFlight"), Error: wrong["maxInFlight"]},
-		V1a:      r.PostFormValue("v1a") != "",
+		V1a:      r.PostFormValue("v1a") != "", Signed: r.PostFormValue("signed") != "",
 	}
 	if !is {
 		view.Problem = word(err.Error()) + "."

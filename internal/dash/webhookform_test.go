@@ -1,8 +1,8 @@
 package dash
 
 import (
+	"bytes"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"postern/internal/postern"
+	"postern/internal/seal"
 )
 
 // hook is the workspace's newest endpoint as it is kept.
@@ -21,6 +22,23 @@ func (c *client) hook(id postern.EndpointID) postern.Endpoint {
 		c.t.Fatal(err)
 	}
 	return e
+}
+
+// headers are the own headers of an endpoint with their values, as JSON.
+func (c *client) headers(e postern.Endpoint) string {
+	c.t.Helper()
+	if len(e.HeaderValues) == 0 {
+		return ""
+	}
+	box, err := seal.NewBox(bytes.Repeat([]byte{1}, seal.KeySize))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text, err := box.Open(e.HeaderValues, e.ID.HeadersPlace())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
@@ -39,8 +57,8 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 	}
 	c.want(c.post(own, form), http.StatusSeeOther, own)
 	e := c.hook(made.ID)
-	headers := map[string]string{"X-Tenant": "acme", "Authorization": "Bearer a:b"}
-	if len(e.DeviceIDs) != 1 || string(e.DeviceIDs[0]) != device || !maps.Equal(e.Headers, headers) ||
+	if len(e.DeviceIDs) != 1 || string(e.DeviceIDs[0]) != device ||
+		c.headers(e) != `{"Authorization":"Bearer a:b","X-Tenant":"acme"}` ||
 		e.MaxInFlight != 3 || !e.Ordered || e.PublicKey == "" {
 		t.Errorf("the endpoint is %+v", e)
 	}
@@ -48,16 +66,29 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 	if strings.Contains(p.body, "Bearer") {
 		t.Error("the page shows what a header holds")
 	}
-	p = c.says(own+"/edit", "Authorization: Bearer a:b\nX-Tenant: acme\n", `value="3"`)
+	p = c.says(own+"/edit", "Authorization:\nX-Tenant:\n", `value="3"`)
+	if strings.Contains(p.body, "Bearer") {
+		t.Error("the form shows what a header holds")
+	}
 	if n := len(regexp.MustCompile(`name="(device|v1a|ordered)"[^>]* checked`).FindAllString(p.body, -1)); n != 3 {
 		t.Errorf("%d of what is chosen is shown as chosen, want 3", n)
 	}
 
+	form.Set("headers", "authorization:\r\nX-B: b")
+	form.Set("signed", "on")
+	c.want(c.post(own, form), http.StatusSeeOther, own)
+	now := c.hook(made.ID)
+	if got := c.headers(now); got != `{"Authorization":"Bearer a:b","X-B":"b"}` ||
+		now.Handshake != postern.HandshakeSigned {
+		t.Errorf("an empty value, a new header and a removed one make %s", got)
+	}
+	c.says(own, "Must be signed")
 	delete(form, "device")
+	delete(form, "signed")
 	form.Set("headers", "")
 	form.Set("inFlight", "")
 	c.want(c.post(own, form), http.StatusSeeOther, own)
-	if now := c.hook(made.ID); now.DeviceIDs != nil || len(now.Headers) != 0 || now.MaxInFlight != 3 ||
+	if now := c.hook(made.ID); now.DeviceIDs != nil || len(now.Headers) != 0 || c.headers(now) != "" || now.MaxInFlight != 3 ||
 		now.PublicKey != e.PublicKey || now.PendingURL != "" {
 		t.Errorf("with nothing chosen the endpoint is %+v", now)
 	}
@@ -83,7 +114,7 @@ func TestWebhookFormRefusesWhatTheAPIRefuses(t *testing.T) {
 		{"headers", "content-type: text/plain", "cannot be replaced"},
 		{"headers", "no colon", "on its own line"},
 		{"headers", "X-A: 1\nX-A: 2", "on its own line"},
-		{"headers", "X-A: 1\nx-a: 2", "given twice"},
+		{"headers", "X-A: 1\nx-a: 2", "on its own line"},
 		{"headers", "X A: 1", "letters, digits and hyphens"},
 		{"headers", ": empty", "letters, digits and hyphens"},
 		{"headers", "X-A: \x1b[31m", "visible ASCII"},

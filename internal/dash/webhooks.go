@@ -3,7 +3,6 @@ package dash
 import (
 	"cmp"
 	"context"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -164,7 +163,8 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		Pending: string(e.PendingURL), Why: whyEndpoint(v.caller.Plan, e), Tries: e.Attempts,
 		TriesOf:  postern.HandshakeTries,
 		Ordered:  e.Ordered,
-		Headers:  slices.Sorted(maps.Keys(e.Headers)),
+		Headers:  e.Headers,
+		Signed:   e.Handshake == postern.HandshakeSigned,
 		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(),
 		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),
 		Change: v.may(postern.WebhooksWrite), Plan: v.caller.Plan.API, InFlight: e.MaxInFlight,
@@ -204,7 +204,8 @@ func (d webhooks) edit(w http.ResponseWriter, r *http.Request, v visit) error {
 		ID: string(e.ID), URL: page.Field{Value: wantedURL(e)}, Description: page.Field{Value: e.Description},
 		Events: eventChoices(e.Events), Ordered: e.Ordered,
 		Headers: page.Field{Value: headerLines(e.Headers)}, InFlight: page.Field{Value: strconv.Itoa(e.MaxInFlight)},
-		V1a: slices.Contains(e.Signatures, postern.SignatureEd25519),
+		V1a:    slices.Contains(e.Signatures, postern.SignatureEd25519),
+		Signed: e.Handshake == postern.HandshakeSigned,
 	}, e.DeviceIDs)
 }
 

@@ -24,7 +24,8 @@ type DB struct {
 	checkpoints *checkpointer // nil with PostgreSQL
 	clock       clock
 	translate   func(*UnavailableError) error
-	trace       func(query string)
+	trace       func(query string, args []any)
+	readers     *readers
 	close       func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
@@ -48,9 +49,10 @@ type Options struct {
 	// connection counts as lost. Nil is 30 seconds.
 	AnswerLimit func() time.Duration
 
-	// Trace is called with the text of each statement before it runs, from many goroutines.
-	// Tests count and explain statements with it. Nil traces nothing.
-	Trace func(query string)
+	// Trace is called with each statement before it runs, from many goroutines; args is nil
+	// for those of the writer. Tests count and explain statements with it. Nil traces
+	// nothing.
+	Trace func(query string, args []any)
 }
 
 // Open takes the data directory for this process, migrates the database and starts the
@@ -62,7 +64,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	if opts.Trace == nil {
-		opts.Trace = func(string) {}
+		opts.Trace = func(string, []any) {}
 	}
 	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
@@ -88,6 +90,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	if err != nil {
 		return err
 	}
+	db.readers = newReaders(db.dialect.readers)
 	db.startWriter(opts)
 	return nil
 }

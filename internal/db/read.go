@@ -3,44 +3,82 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
 
-// A read ignores the end of its context: it takes microseconds, and a context that can
-// end costs a goroutine in database/sql and one in the driver for each read.
+// A read for a caller ends when the caller leaves; see [ReadFor]. A read that the server
+// makes for itself ignores the end of its context once it has begun. Neither does [DB.Row]
+// heed it: finding a row by its key takes microseconds, and a context that can end costs a
+// goroutine in database/sql and one in the driver for each read.
+//
+// SQLite ends a statement before its first row at once, and after that between two rows:
+// the driver interrupts nothing later. PostgreSQL ends it at once, and the connection is
+// replaced.
 
-// Row reads one row into dst. The error is sql.ErrNoRows when there is none.
+// Row reads one row into dst, by its key. The error is sql.ErrNoRows when there is none.
 func (db *DB) Row(ctx context.Context, query string, args []any, dst ...any) error {
 	return db.One(ctx, query, args...).Scan(dst...)
 }
 
-// One is the row that a query finds. Its Scan returns what went wrong.
+// One is the row that a query finds by its key. The query runs when the row is scanned;
+// Scan returns what went wrong.
 func (db *DB) One(ctx context.Context, query string, args ...any) Scanner {
-	db.trace(query)
-	if db.dialect.remote {
-		return remoteRow(func(dst []any) error { return db.remoteRow(ctx, query, args, dst) })
-	}
-	s, err := db.stmt(ctx, query)
-	if err != nil {
-		return failedRow{db.report(unavailable(err))}
-	}
-	return localRow{db, s.QueryRowContext(context.WithoutCancel(ctx), plain(args)...)}
+	return row(func(dst []any) error {
+		db.trace(query, plain(args))
+		end, err := db.readers.begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
+		if db.dialect.remote {
+			return db.remoteRow(ctx, query, args, dst)
+		}
+		s, err := db.stmt(ctx, query)
+		if err == nil {
+			err = s.QueryRowContext(context.WithoutCancel(ctx), args...).Scan(dst...)
+		}
+		return db.report(unavailable(err))
+	})
 }
 
-// Rows calls scan for each row that a query finds.
+// Rows calls scan for each row that a query finds. scan must not read.
 func (db *DB) Rows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
-	db.trace(query)
-	if db.dialect.remote {
-		return db.remoteRows(ctx, query, args, scan)
-	}
-	s, err := db.stmt(ctx, query)
+	db.trace(query, plain(args))
+	end, err := db.readers.begin(ctx)
 	if err != nil {
-		return db.report(unavailable(err))
+		return err
 	}
-	rows, err := s.QueryContext(context.WithoutCancel(ctx), plain(args)...)
-	if err == nil {
-		err = each(rows, scan)
+	defer end()
+	asked := heeded(ctx)
+	if db.dialect.remote {
+		err = db.remoteRows(ctx, asked, query, args, scan)
+	} else {
+		err = db.localRows(asked, query, args, scan)
+	}
+	if err != nil && asked.Err() != nil {
+		return errors.Join(asked.Err(), err) // whatever it says, its caller has left
 	}
 	return db.report(unavailable(err))
+}
+
+// heeded is the context whose end ends a read.
+func heeded(ctx context.Context) context.Context {
+	if ctx.Value(readerKey{}) == nil {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
+func (db *DB) localRows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
+	s, err := db.stmt(ctx, query)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return each(rows, scan)
 }
 
 // Exists tells whether a query that counts finds anything.
@@ -55,7 +93,7 @@ func (db *DB) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s, ok := db.stmts.Load(query); ok {
 		return s.(*sql.Stmt), nil //nolint:errcheck // only *sql.Stmt is ever put in
 	}
-	s, err := db.read.PrepareContext(ctx, query)
+	s, err := db.read.PrepareContext(context.WithoutCancel(ctx), query)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 func (db *DB) remoteRow(ctx context.Context, query string, args, dst []any) error {
 	ask := func(conn *sql.Conn) error {
-		return conn.QueryRowContext(context.WithoutCancel(ctx), query, plain(args)...).Scan(dst...)
+		return conn.QueryRowContext(context.WithoutCancel(ctx), query, args...).Scan(dst...)
 	}
 	err := db.borrow(ctx, ask)
 	if db.wasStale(err) {
@@ -19,24 +19,27 @@ func (db *DB) remoteRow(ctx context.Context, query string, args, dst []any) erro
 	return db.report(unavailable(err))
 }
 
-func (db *DB) remoteRows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
+// remoteRows waits for a connection until the end of ctx. The end of asked ends the read.
+func (db *DB) remoteRows(
+	ctx, asked context.Context, query string, args []any, scan func(*sql.Rows) error,
+) error {
 	seen := false // scan cannot take a row back
 	ask := func(conn *sql.Conn) error {
-		rows, err := conn.QueryContext(context.WithoutCancel(ctx), query, plain(args)...)
+		rows, err := conn.QueryContext(asked, query, args...)
 		if err != nil {
 			return err
 		}
 		return each(rows, func(r *sql.Rows) error { seen = true; return scan(r) })
 	}
 	err := db.borrow(ctx, ask)
-	if !seen && db.wasStale(err) {
+	if !seen && asked.Err() == nil && db.wasStale(err) {
 		err = db.borrow(ctx, ask)
 	}
-	return db.report(unavailable(err))
+	return err
 }
 
-// borrow takes a connection for one read. ctx ends only the wait for it: a read that
-// is broken off would cost its connection. The driver caches prepared statements.
+// borrow takes a connection for one read. ctx ends only the wait for it. The driver caches
+// prepared statements.
 func (db *DB) borrow(ctx context.Context, ask func(*sql.Conn) error) error {
 	wait, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()

@@ -19,18 +19,10 @@ type txRow struct {
 
 func (r txRow) Scan(dst ...any) error { return r.t.ran(r.row.Scan(dst...), r.writes) }
 
-// localRow is a row of SQLite.
-type localRow struct {
-	db  *DB
-	row *sql.Row
-}
+// row is a row whose query runs when it is scanned.
+type row func(dst []any) error
 
-func (r localRow) Scan(dst ...any) error { return r.db.report(unavailable(r.row.Scan(dst...))) }
-
-// remoteRow is a row of PostgreSQL. The query runs when the row is scanned.
-type remoteRow func(dst []any) error
-
-func (r remoteRow) Scan(dst ...any) error { return r(dst) }
+func (r row) Scan(dst ...any) error { return r(dst) }
 
 // failedRow is the row of a query that could not be run.
 type failedRow struct{ err error }

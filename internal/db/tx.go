@@ -193,7 +193,7 @@ func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
 }
 
 func (t *Tx) stmt(query string) (*sql.Stmt, error) {
-	t.w.trace(query)
+	t.w.trace(query, nil)
 	if s := t.w.stmts[query]; s != nil {
 		return s, nil
 	}

@@ -33,8 +33,8 @@ type writer struct {
 	ended     chan struct{}
 	ledgers   ledgers
 	wake      func([]Wake)
-	written   func(several bool) // after each group that is on disk; may be nil
-	trace     func(query string) // see [Options.Trace]
+	written   func(several bool)             // after each group that is on disk; may be nil
+	trace     func(query string, args []any) // see [Options.Trace]
 	log       *slog.Logger
 	scheduler scheduler
 	group     []request // being written

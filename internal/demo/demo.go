@@ -161,8 +161,9 @@ func (d *demo) listen(ctx context.Context, _ *app.App) error {
 	}
 	d.say("\n2. Start a webhook receiver at %s and register it with POST /v1/webhooks:", d.receiver.url)
 	var e gateway.EndpointWithSecret
-	if err := d.client.post(ctx, "/v1/webhooks", map[string]any{"url": d.receiver.url, "secret": d.receiver.secret},
-		&e); err != nil {
+	if err := d.client.post(ctx, "/v1/webhooks", map[string]any{
+		"url": d.receiver.url, "secret": d.receiver.secret, "handshake": postern.HandshakeSigned,
+	}, &e); err != nil {
 		return err
 	}
 	if err := d.receiver.await(ctx, postern.WebhookVerification); err != nil {

@@ -2,7 +2,9 @@ package demo
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -23,6 +25,7 @@ import (
 type receiver struct {
 	url    string
 	secret string
+	key    []byte // of the secret
 	check  *standardwebhooks.Webhook
 	out    io.Writer
 
@@ -39,7 +42,7 @@ func startReceiver(ctx context.Context, out io.Writer) (*receiver, error) {
 	var raw [32]byte
 	rand.Read(raw[:]) // never fails (Go 1.24)
 	r := &receiver{
-		secret: "whsec_" + base64.StdEncoding.EncodeToString(raw[:]), out: out,
+		secret: "whsec_" + base64.StdEncoding.EncodeToString(raw[:]), key: raw[:], out: out,
 		seen: map[string]bool{}, got: map[postern.EventType]int{}, changed: make(chan struct{}),
 	}
 	var err error
@@ -81,10 +84,19 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.take(e)
+	answer := map[string]any{"received": true}
+	if e.Type == postern.WebhookVerification {
+		answer["challenge"], answer["signature"] = e.Challenge, r.sign(e.Challenge)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).
-		Encode(map[string]any{"received": true, "challenge": e.Challenge})
-	//nolint:errcheck,gosec // the sender tries again
+	json.NewEncoder(w).Encode(answer) //nolint:errcheck,gosec // the sender tries again
+}
+
+// sign proves that the receiver knows the secret: only then does a signed handshake succeed.
+func (r *receiver) sign(challenge string) string {
+	mac := hmac.New(sha256.New, r.key)
+	mac.Write([]byte(challenge))
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
 func (r *receiver) take(e event) {

@@ -58,6 +58,11 @@ func MatchCode(secret []byte, code string, now time.Time, used int64) (step int6
 	return 0, false
 }
 
+// IsCode tells whether a normalized code has the form of an app's codes.
+func IsCode(code string) bool {
+	return len(code) == digits && strings.Trim(code, "0123456789") == ""
+}
+
 // codeAt computes the code of a time step (RFC 4226, 5.3).
 func codeAt(secret []byte, step int64) string {
 	mac := hmac.New(sha1.New, secret)

@@ -233,7 +233,8 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 }
 
 // Resume lets a paused device connect again, unless the plan's slots belong to devices that
-// were linked earlier. A device that is not paused does not change.
+// were linked earlier. A device in conflict takes the session back at once, and a quarantined
+// one is forgiven. Any other device does not change.
 func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
@@ -249,10 +250,10 @@ func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceI
 		id,
 		now,
 		func(d *postern.Device, slot bool) (postern.EventType, error) {
-			if err := linked(*d, "resume"); err != nil || d.Status != postern.Paused {
+			if err := linked(*d, "resume"); err != nil || !Resumes(*d) {
 				return "", err
 			}
-			if !slot {
+			if !slot && d.Status == postern.Paused {
 				return "", postern.Errorf(
 					postern.DeviceLimit,
 					"the plan's slots belong to devices that were linked earlier; unlink one or change the plan",
@@ -262,6 +263,16 @@ func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceI
 			return "", nil
 		},
 		did(c, now, "device.resumed", string(id), d.Name)...)
+}
+
+// Quarantined is the status reason of a device that is not connected, because the server
+// crashed too often while it processed what the network sent to the device.
+const Quarantined = "quarantined"
+
+// Resumes reports whether [Devices.Resume] changes a device.
+func Resumes(d postern.Device) bool {
+	return d.Status == postern.Paused || d.Status == postern.Conflict ||
+		d.Status == postern.Disconnected && d.StatusReason == Quarantined
 }
 
 // linked refuses a device that has no link.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 
 	"postern/internal/access"
@@ -12,11 +13,12 @@ type EndpointChange struct {
 	URL         string
 	Description *string
 	Events      []string
-	DeviceIDs   Change[[]postern.DeviceID] // null means all devices that the key may use
-	Headers     map[string]string
+	DeviceIDs   Change[[]postern.DeviceID]        // null means all devices that the key may use
+	Headers     Change[map[string]Change[string]] // null removes all, or one
 	MaxInFlight int
 	Ordered     *bool
 	Signatures  []string
+	Handshake   string // of the next verification
 }
 
 // Change changes an endpoint. A new URL replaces the old one when it has answered the
@@ -46,6 +48,9 @@ func (g Webhooks) Change(
 	now := g.time()
 	return g.change(ctx, c, id, "webhook.changed", func(e *postern.Endpoint) error {
 		in.apply(e)
+		if err := g.changeHeaders(e, in); err != nil {
+			return err
+		}
 		if in.Signatures != nil {
 			g.signWith(e, in.Signatures)
 		}
@@ -83,7 +88,10 @@ func (g Webhooks) checkChange(in EndpointChange) error {
 			return postern.Invalid("/url", "%s", err)
 		}
 	}
-	n := NewEndpoint{Events: in.Events, Headers: in.Headers, MaxInFlight: in.MaxInFlight, Signatures: in.Signatures}
+	n := NewEndpoint{
+		Events: in.Events, MaxInFlight: in.MaxInFlight, Signatures: in.Signatures, Handshake: in.Handshake,
+		Headers: givenHeaders(in.Headers),
+	}
 	if in.Description != nil {
 		n.Description = *in.Description
 	}
@@ -120,9 +128,7 @@ func (in EndpointChange) apply(e *postern.Endpoint) {
 		e.Events = in.Events
 	}
 	e.DeviceIDs = in.DeviceIDs.or(e.DeviceIDs, nil)
-	if in.Headers != nil {
-		e.Headers = in.Headers
-	}
+	e.Handshake = cmp.Or(in.Handshake, e.Handshake)
 	if in.MaxInFlight != 0 {
 		e.MaxInFlight = in.MaxInFlight
 	}

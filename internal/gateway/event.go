@@ -72,6 +72,10 @@ type LogReader struct {
 // the log; "" if there was none.
 func (r *LogReader) Start() postern.EventID { return r.start }
 
+// followedBytes is how many bytes of events a follower has in memory while its reader takes
+// none: less than a page of a list, because a workspace may have many followers.
+const followedBytes = 64 << 10
+
 // Follow reads the log from after an event. Without an event it reads what is recorded
 // from now on.
 func (g Events) Follow(ctx context.Context, c access.Caller, q EventQuery) (*LogReader, error) {
@@ -82,6 +86,7 @@ func (g Events) Follow(ctx context.Context, c access.Caller, q EventQuery) (*Log
 	if err != nil {
 		return nil, err
 	}
+	r.filter.Bytes = followedBytes
 	if q.After == "" {
 		return r, r.toEnd(ctx)
 	}
@@ -129,18 +134,13 @@ func (g Events) openLog(ctx context.Context, c access.Caller, q EventQuery) (*Lo
 
 // eventTypes returns the event types that patterns name; nil means every type.
 func eventTypes(place string, patterns []string) (list []postern.EventType, err error) {
-	if len(patterns) > maxEventPatterns {
-		return nil, postern.Invalid(place, "name at most %d event types", maxEventPatterns)
+	if err := checkPatterns(place, patterns); err != nil {
+		return nil, err
 	}
 	if len(patterns) > 0 {
 		list = []postern.EventType{} // a family without members names no type, not every type
 	}
 	for _, p := range patterns {
-		if !postern.ValidEventPattern(p) {
-			return nil, postern.Invalid(
-				place, "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
-			)
-		}
 		if p == "*" {
 			return nil, nil
 		}
@@ -151,6 +151,25 @@ func eventTypes(place string, patterns []string) (list []postern.EventType, err 
 		}
 	}
 	return list, nil
+}
+
+// checkPatterns refuses a list that is too long, and the first entry that is no pattern.
+func checkPatterns(place string, patterns []string) error {
+	if len(patterns) > maxEventPatterns {
+		return postern.Invalid(place, "name at most %d event types", maxEventPatterns)
+	}
+	for i, p := range patterns {
+		if postern.ValidEventPattern(p) {
+			continue
+		}
+		if !strings.HasPrefix(place, "/query/") { // a parameter has no entries
+			place += "/" + strconv.Itoa(i)
+		}
+		return postern.Invalid(
+			place, "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
+		)
+	}
+	return nil
 }
 
 // placeOf sets the position at which a list begins.

@@ -135,6 +135,13 @@ func New(opts Options) *Gateway {
 	}
 }
 
+// ReadFor returns a context for a request on behalf of a workspace: what it reads from the
+// database takes part in the workspace's share of the connections, and ends when the
+// context ends.
+func ReadFor(ctx context.Context, ws postern.WorkspaceID) context.Context {
+	return store.ReadFor(ctx, ws)
+}
+
 func (g *core) devices() Devices   { return Devices{g} }
 func (g *core) links() Links       { return Links{g} }
 func (g *core) messages() Messages { return Messages{g} }

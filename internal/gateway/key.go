@@ -147,11 +147,14 @@ type NewKey struct {
 }
 
 // Create creates a key and returns its secret, which is not stored. Members need the role
-// developer.
+// developer, and must have entered their password recently.
 func (g Keys) Create(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, in NewKey,
 ) (key postern.Key, secret string, err error) {
 	if err := by.Needs(ws, postern.Developer); err != nil {
+		return postern.Key{}, "", err
+	}
+	if err := by.NeedsRecent(); err != nil {
 		return postern.Key{}, "", err
 	}
 	if err := g.check(ctx, ws, in); err != nil {
@@ -164,6 +167,7 @@ func (g Keys) Create(
 	key, secret = withSecret(postern.Key{
 		ID: postern.NewKeyID(), WorkspaceID: ws, Name: in.Name, Environment: in.Environment,
 		Scopes: scopes, Devices: in.Devices, CreatedAt: g.time(), ExpiresAt: in.ExpiresAt,
+		CreatedBy: by.Member.UserID,
 	})
 	return key, secret, g.db.Keys.Create(
 		ctx, key, by.Holds(postern.Developer), act(by, key.CreatedAt, ws, "key.created", string(key.ID)),
@@ -185,11 +189,15 @@ type Rotation struct {
 }
 
 // Rotate creates a successor with the same name, environment, scopes and devices, and
-// returns its secret. Members need the role developer.
+// returns its secret. Members need the role developer, and must have entered their password
+// recently.
 func (g Keys) Rotate(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID, in Rotation,
 ) (key postern.Key, secret string, err error) {
 	if err := by.Needs(ws, postern.Developer); err != nil {
+		return key, "", err
+	}
+	if err := by.NeedsRecent(); err != nil {
 		return key, "", err
 	}
 	if in.Overlap < 0 || in.Overlap > maxOverlap {
@@ -202,6 +210,9 @@ func (g Keys) Rotate(
 	}
 	next := old
 	next.ID, next.CreatedAt, next.LastUsedAt, next.ExpiresAt = postern.NewKeyID(), g.time(), 0, in.ExpiresAt
+	if by.Member.UserID != "" { // who now knows the secret
+		next.CreatedBy = by.Member.UserID
+	}
 	// A member's new key lasts as long as the old one did.
 	if old.ExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" {
 		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
@@ -299,4 +310,59 @@ func (g Keys) Revoke(ctx context.Context, by access.Actor, ws postern.WorkspaceI
 	return g.db.Keys.Revoke(
 		ctx, ws, id, by.Holds(postern.Developer), act(by, g.time(), ws, "key.revoked", string(id)),
 	)
+}
+
+// Me is what a key is and may do, for the program that uses it.
+type Me struct {
+	Key       MyKey       `json:"key" doc:"The key of the request."`
+	Workspace MyWorkspace `json:"workspace" doc:"The workspace that the key belongs to."`
+	Plan      MyPlan      `json:"plan" doc:"The workspace's plan, with the limits that apply to it."`
+}
+
+// MyKey is a key, without its secret.
+type MyKey struct {
+	ID          postern.KeyID      `json:"id" doc:"Opaque id of the key." example:"key_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Name        string             `json:"name" doc:"Name given by its owner." example:"orders service"`
+	Environment string             `json:"environment" doc:"Label for the environment in which the key is used." example:"production"`
+	LastFour    string             `json:"lastFour" doc:"Last four characters of the key." example:"x9Qz"`
+	Scopes      []postern.Scope    `json:"scopes" nullable:"false" doc:"What the key may do." example:"[\"devices:read\",\"messages:write\"]"`
+	Devices     []postern.DeviceID `json:"devices" nullable:"true" doc:"The devices that the key may use; null for all of the workspace." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
+	CreatedAt   postern.Time       `json:"createdAt" format:"date-time" nullable:"true" doc:"When the key was created." example:"2026-11-21T09:00:00.000Z"`
+	ExpiresAt   postern.Time       `json:"expiresAt" format:"date-time" nullable:"true" doc:"When the key ends; null if it does not." example:"2027-11-21T09:00:00.000Z"`
+}
+
+// MyWorkspace is the workspace of a key.
+type MyWorkspace struct {
+	ID   postern.WorkspaceID `json:"id" doc:"Opaque id of the workspace." example:"ws_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Name string              `json:"name" doc:"Name of the workspace." example:"Acme"`
+}
+
+// MyPlan is a plan with its limits.
+type MyPlan struct {
+	Name                string `json:"name" enum:"free,starter,growth,pro,enterprise" doc:"Name of the plan." example:"growth"`
+	Devices             int    `json:"devices" doc:"Devices that may be linked at a time." example:"5"`
+	Messages            int    `json:"messages" doc:"Messages that may be sent in a calendar month, UTC." example:"30000"`
+	RequestsPerMinute   int    `json:"requestsPerMinute" doc:"Requests per minute, for each key and for the workspace." example:"1200"`
+	Webhooks            int    `json:"webhooks" doc:"Webhook endpoints." example:"20"`
+	DeliveriesPerMinute int    `json:"deliveriesPerMinute" doc:"Deliveries that are attempted for the first time in a minute; the rest wait." example:"6000"`
+}
+
+// Me describes the caller's key, its workspace and its plan. It needs no scope.
+func (g Keys) Me(ctx context.Context, c access.Caller) (Me, error) {
+	if err := c.Permit(); err != nil {
+		return Me{}, err
+	}
+	ws, err := g.db.Workspaces.Get(ctx, c.Workspace())
+	k, p := c.Key, c.Plan
+	return Me{
+		Key: MyKey{
+			ID: k.ID, Name: k.Name, Environment: k.Environment, LastFour: k.LastFour, Scopes: k.Scopes,
+			Devices: k.Devices, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt,
+		},
+		Workspace: MyWorkspace{ID: ws.ID, Name: ws.Name},
+		Plan: MyPlan{
+			Name: p.Name, Devices: p.Devices, Messages: p.Messages, RequestsPerMinute: p.RequestsPerMinute,
+			Webhooks: p.Endpoints, DeliveriesPerMinute: p.FirstAttempts,
+		},
+	}, err
 }

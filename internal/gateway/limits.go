@@ -8,7 +8,7 @@ import (
 const (
 	maxMetadata        = 50  // members
 	maxMetadataBytes   = 500 // of a name or a value
-	maxDescription     = 500 // bytes
+	maxDescription     = 500 // characters
 	maxEndpointHeaders = 10
 	maxHeaderValue     = 1024 // bytes
 	maxEventPatterns   = 50

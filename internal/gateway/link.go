@@ -15,6 +15,7 @@ type NewLink struct {
 	PhoneNumber    string `json:"phoneNumber"`         // of the phone on which a code is entered
 	ExpectedNumber string `json:"expectedPhoneNumber"` // only this number may be linked; "" means any
 	AllowNewNumber bool   `json:"allowNewNumber"`      // the device may be linked to another number than before
+	AllowSecond    bool   `json:"allowSecond"`         // another device of the workspace may have the same number
 }
 
 // Open opens a link attempt and takes one of the plan's device slots. The session engine
@@ -49,8 +50,9 @@ func (g Links) Open(
 		}
 		return l, func(once *store.Once) error {
 			return g.db.Links.Open(ctx, store.OpenLink{
-				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, Slots: c.Plan.Devices,
-				At: now, Once: once,
+				Link: l, ExpectedNumber: in.ExpectedNumber, AllowNewNumber: in.AllowNewNumber, AllowSecond: in.AllowSecond,
+				Slots: c.Plan.Devices,
+				At:    now, Once: once,
 				Acts: did(c, now, "device.link-opened", string(id), d.Name),
 			})
 		}, nil
@@ -65,9 +67,9 @@ func (in *NewLink) check() error {
 		if *number == "" {
 			continue
 		}
-		n, ok := postern.ParsePhone(*number)
-		if !ok {
-			return postern.Invalid(pointer, "write a phone number as + and 7 to 15 digits")
+		n, err := postern.ParsePhone(*number)
+		if err != nil {
+			return postern.Invalid(pointer, "%v", err)
 		}
 		*number = n
 	}

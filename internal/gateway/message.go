@@ -1,10 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"postern/internal/access"
@@ -70,10 +71,12 @@ func (g Messages) build(d postern.Device, in NewMessage, chat, to string) poster
 }
 
 func checkMessage(in NewMessage) (chat, to string, err error) {
-	chat, to, ok := parseRecipient(in.To)
-	if !ok {
-		return "", "", postern.Invalid("/to",
-			"write the recipient as + and 7 to 15 digits, or use a chatId from an event")
+	chat, err = postern.ParseChat(in.To)
+	if err != nil {
+		return "", "", postern.Invalid("/to", "%v", err)
+	}
+	if !postern.IsDirect(chat) {
+		return "", "", postern.Invalid("/to", "messages can be sent to a person, not yet to a group, channel or status")
 	}
 	if err := in.Content.Check(); err != nil {
 		return "", "", err
@@ -84,19 +87,7 @@ func checkMessage(in NewMessage) (chat, to string, err error) {
 	default:
 		err = checkMetadata(in.Metadata)
 	}
-	return chat, to, err
-}
-
-// parseRecipient accepts a phone number in any accepted form, or the chat id of a person
-// whose number the vendor hides.
-func parseRecipient(s string) (chat, to string, ok bool) {
-	if digits, hidden := strings.CutPrefix(s, "lid:"); hidden {
-		ok = len(digits) >= 5 && len(digits) <= 20 &&
-			!strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-		return s, "", ok
-	}
-	number, ok := postern.ParsePhone(s)
-	return postern.ChatOfNumber(number), number, ok
+	return chat, postern.NumberOfChat(chat), err
 }
 
 // Get finds one message.
@@ -122,7 +113,7 @@ func (g Messages) get(ctx context.Context, c access.Caller, id postern.MessageID
 // MessageQuery narrows a list of messages. A zero field does not narrow it.
 type MessageQuery struct {
 	DeviceID  postern.DeviceID
-	ChatID    string
+	ChatID    string // as [postern.ParseChat] returns it
 	Direction string
 	Status    string
 	Since     postern.Time
@@ -131,34 +122,59 @@ type MessageQuery struct {
 	Page      paging.Page
 }
 
-// List lists the messages that the caller may see, newest first.
+// List lists the messages that the caller may see, newest first. A page may be short or
+// empty although there is a next one, because it looks at a limited number of messages.
 func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (paging.List[postern.Message], error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	sp, err := g.open(c.Workspace(), "messages", q.Page)
+	s := store.MessageSearch{
+		Devices: slices.Clone(c.Key.Devices), DeviceID: q.DeviceID, ChatID: q.ChatID, Direction: q.Direction,
+		Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived,
+	}
+	below, err := g.messagePlace(c.Workspace(), s, q.Page.Cursor)
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}
-	f := store.MessageFilter{
-		Devices:   slices.Clone(c.Key.Devices),
-		ChatID:    q.ChatID,
-		Direction: q.Direction,
-		Status:    q.Status,
-		Since:     q.Since,
-		Until:     q.Until,
-		Archived:  q.Archived,
-	}
-	if q.DeviceID != "" {
+	if q.DeviceID != "" { // an unknown device is an error and not an empty list
 		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
 		}
-		f.Devices = []postern.DeviceID{q.DeviceID}
 	}
-	rows, err := g.db.Messages.List(ctx, c.Workspace(), f, sp)
-	return paging.Cut(
-		g.cursors, c.Workspace(), "messages", rows, sp.Limit, func(m postern.Message) string { return string(m.ID) },
-	), err
+	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, below, cmp.Or(q.Page.Limit, paging.DefaultLimit))
+	p.Cut(paging.Fit(p.Messages, paging.MaxBytes))
+	if err != nil || !p.More {
+		return paging.List[postern.Message]{Data: p.Messages}, err
+	}
+	return paging.List[postern.Message]{Data: p.Messages, Next: g.messageCursor(c.Workspace(), s, p.Last)}, nil
+}
+
+// The kinds of cursors of a list of messages: a list in the order of time continues at a
+// time, too.
+const (
+	messagesByNumber = "messages by number"
+	messagesByTime   = "messages by time"
+)
+
+func (g Messages) messageCursor(ws postern.WorkspaceID, s store.MessageSearch, p store.MessagePlace) string {
+	if s.ByTime() {
+		return g.cursors.At(ws, messagesByTime, fmt.Sprintf("%d %d", p.At, p.N))
+	}
+	return g.cursors.At(ws, messagesByNumber, strconv.FormatInt(p.N, 10))
+}
+
+func (g Messages) messagePlace(
+	ws postern.WorkspaceID, s store.MessageSearch, cursor string,
+) (p store.MessagePlace, err error) {
+	if !s.ByTime() {
+		p.N, err = g.cursors.Number(ws, messagesByNumber, cursor)
+		return p, err
+	}
+	at, _, err := g.cursors.Open(ws, messagesByTime, paging.Page{Cursor: cursor})
+	if err == nil && at != "" {
+		_, err = fmt.Sscanf(at, "%d %d", &p.At, &p.N)
+	}
+	return p, err
 }
 
 // RecordExport records in the audit log that a member exports messages to a file.
@@ -170,52 +186,6 @@ func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error)
 		err = g.db.Audit.Record(ctx, act)
 	}
 	return err
-}
-
-// MessageSearch narrows a search. A zero field does not narrow it.
-type MessageSearch struct {
-	DeviceID  postern.DeviceID
-	ChatID    string
-	Direction string
-	Status    string
-	Page      paging.Page
-}
-
-// Search lists the messages that the caller may see, newest first. Unlike List it looks
-// through a limited number of messages for each page, so a page may be short or empty
-// although there is a next one.
-func (g Messages) Search(ctx context.Context, c access.Caller, q MessageSearch) (paging.List[postern.Message], error) {
-	if err := c.Permit(postern.MessagesRead); err != nil {
-		return paging.List[postern.Message]{}, err
-	}
-	before, err := g.cursors.Number(c.Workspace(), "search", q.Page.Cursor)
-	if err != nil {
-		return paging.List[postern.Message]{}, err
-	}
-	if q.DeviceID != "" { // an unknown device is an error and not an empty list
-		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
-			return paging.List[postern.Message]{}, err
-		}
-	}
-	limit := q.Page.Limit
-	if limit == 0 {
-		limit = paging.DefaultLimit
-	}
-	s := store.MessageSearch{
-		Devices:   slices.Clone(c.Key.Devices),
-		DeviceID:  q.DeviceID,
-		ChatID:    q.ChatID,
-		Direction: q.Direction,
-		Status:    q.Status,
-	}
-	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, before, limit)
-	if err != nil || !p.More {
-		return paging.List[postern.Message]{Data: p.Messages}, err
-	}
-	return paging.List[postern.Message]{
-		Data: p.Messages,
-		Next: g.cursors.At(c.Workspace(), "search", strconv.FormatInt(p.Last, 10)),
-	}, nil
 }
 
 // Chats lists the chats of a device, the one with the newest message first.
@@ -246,11 +216,4 @@ func (g Messages) Chats(
 		limit+1,
 		func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) },
 	), err
-}
-
-// ChatOf returns the id of the chat with a number in any accepted form. It returns a chat
-// id of a hidden number unchanged.
-func ChatOf(s string) (string, bool) {
-	chat, _, ok := parseRecipient(s)
-	return chat, ok
 }

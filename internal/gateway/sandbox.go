@@ -14,9 +14,16 @@ import (
 	"postern/internal/store"
 )
 
-// Sandbox is the simulated vendor as the sandbox routes use it. An account is named by its
-// phone number.
+// Sandbox is the simulated vendor as the sandbox routes use it.
 type Sandbox interface {
+	// Of returns the network of a workspace. Each has its own: the same number in two
+	// workspaces is two phones.
+	Of(ws postern.WorkspaceID) (SandboxNetwork, error)
+}
+
+// SandboxNetwork is the simulated vendor of one workspace. An account is named by its
+// phone number.
+type SandboxNetwork interface {
 	// Scan lets the phone of a number scan the text of a QR code.
 	Scan(ctx context.Context, qr, number string) error
 	// EnterCode lets the owner of a number enter a pairing code on the phone.
@@ -33,12 +40,12 @@ type Sandbox interface {
 
 // PhoneMessage is a message on the simulated phone.
 type PhoneMessage struct {
-	ID   string       `json:"id" example:"3EB0A1B2C3D4E5F60718"`
-	From string       `json:"from" example:"+15550001111"`
-	To   string       `json:"to"   example:"+15551234567"`
-	Type postern.Kind `json:"type" example:"text"`
-	Body string       `json:"body" example:"Hello"`
-	At   postern.Time `json:"at" example:"2026-11-21T09:00:00.000Z" format:"date-time"`
+	ID   string       `json:"id" doc:"Id of the message on the network." example:"3EB0A1B2C3D4E5F60718"`
+	From string       `json:"from" doc:"Number of the sender." example:"+15550001111"`
+	To   string       `json:"to" doc:"Number of the recipient." example:"+15551234567"`
+	Type postern.Kind `json:"type" doc:"Kind of the message." example:"text"`
+	Body string       `json:"body" doc:"The text." example:"Hello"`
+	At   postern.Time `json:"at" doc:"When the phone got the message." example:"2026-11-21T09:00:00.000Z" format:"date-time"`
 
 	postern.Extra
 }
@@ -83,16 +90,11 @@ func (g SandboxPhones) Scan(
 		return "", err
 	}
 	number = cmp.Or(number, l.PhoneNumber, string(d.PhoneNumber), ownNumber(id))
-	ok, err := g.db.Workspaces.ClaimNumber(ctx, c.Workspace(), number)
+	network, err := g.sandbox.Of(c.Workspace())
 	if err != nil {
 		return "", err
 	}
-	if !ok {
-		return "", postern.Errorf(
-			postern.NumberTaken, "that sandbox number belongs to another workspace; choose another one",
-		)
-	}
-	if err := g.scan(ctx, l, number, entered); err != nil {
+	if err := scan(ctx, network, l, number, entered); err != nil {
 		return "", postern.Errorf(
 			postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason",
 		)
@@ -100,11 +102,11 @@ func (g SandboxPhones) Scan(
 	return number, g.awaitLinked(ctx, c, id)
 }
 
-func (g SandboxPhones) scan(ctx context.Context, l postern.Link, number, entered string) error {
+func scan(ctx context.Context, network SandboxNetwork, l postern.Link, number, entered string) error {
 	if l.Method == postern.ByCode {
-		return g.sandbox.EnterCode(ctx, cmp.Or(entered, string(l.PairingCode)), number)
+		return network.EnterCode(ctx, cmp.Or(entered, string(l.PairingCode)), number)
 	}
-	return g.sandbox.Scan(ctx, cmp.Or(entered, string(l.QR)), number)
+	return network.Scan(ctx, cmp.Or(entered, string(l.QR)), number)
 }
 
 // awaitLinked waits until the device is connected, so that the next request can send, but
@@ -132,9 +134,9 @@ func checkNumber(number string) (string, error) {
 	if number == "" {
 		return "", nil
 	}
-	n, ok := postern.ParsePhone(number)
-	if !ok {
-		return "", postern.Invalid("/phoneNumber", "write a phone number as + and 7 to 15 digits")
+	n, err := postern.ParsePhone(number)
+	if err != nil {
+		return "", postern.Invalid("/phoneNumber", "%v", err)
 	}
 	return n, nil
 }
@@ -184,14 +186,18 @@ func (g SandboxPhones) Inbound(
 	if err != nil {
 		return "", err
 	}
-	number, ok := postern.ParsePhone(from)
-	if !ok {
-		return "", postern.Invalid("/from", "write a phone number as + and 7 to 15 digits")
+	number, err := postern.ParsePhone(from)
+	if err != nil {
+		return "", postern.Invalid("/from", "%v", err)
 	}
 	if err := content.Check(); err != nil {
 		return "", err
 	}
-	return g.sandbox.Inbound(ctx, string(d.PhoneNumber), number, content)
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return "", err
+	}
+	return network.Inbound(ctx, string(d.PhoneNumber), number, content)
 }
 
 // Receipt lets the recipient of an outbound message confirm it.
@@ -212,7 +218,11 @@ func (g SandboxPhones) Receipt(
 	if m.DeviceID != id || m.Direction != postern.Outbound {
 		return postern.Invalid("/messageId", "name a message that this device sent")
 	}
-	return g.sandbox.Receipt(ctx, string(d.PhoneNumber), m.NetworkID, status)
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return err
+	}
+	return network.Receipt(ctx, string(d.PhoneNumber), m.NetworkID, status)
 }
 
 // Fault makes the simulated vendor misbehave towards the device.
@@ -227,7 +237,7 @@ func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.De
 	if kinds := SandboxFaults(); !slices.Contains(kinds, kind) {
 		return postern.Invalid("/kind", "the fault must be one of %v", kinds)
 	}
-	return g.sandbox.Fault(ctx, string(d.PhoneNumber), kind)
+	return g.fault(ctx, d, kind)
 }
 
 // SandboxFaults lists the ways in which the simulated vendor can misbehave.
@@ -248,7 +258,15 @@ func (g SandboxPhones) Offline(ctx context.Context, c access.Caller, id postern.
 	if seconds < 0 || seconds > maxOffline {
 		return postern.Invalid("/seconds", "from 0 to %d", maxOffline)
 	}
-	return g.sandbox.Fault(ctx, string(d.PhoneNumber), "offline:"+strconv.Itoa(seconds))
+	return g.fault(ctx, d, "offline:"+strconv.Itoa(seconds))
+}
+
+func (g SandboxPhones) fault(ctx context.Context, d postern.Device, kind string) error {
+	network, err := g.sandbox.Of(d.WorkspaceID)
+	if err != nil {
+		return err
+	}
+	return network.Fault(ctx, string(d.PhoneNumber), kind)
 }
 
 // List lists what the phone of the device's account shows.
@@ -260,5 +278,9 @@ func (g SandboxPhones) List(ctx context.Context, c access.Caller, id postern.Dev
 	if err != nil {
 		return nil, err
 	}
-	return g.sandbox.Phone(string(d.PhoneNumber)), nil
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return nil, err
+	}
+	return network.Phone(string(d.PhoneNumber)), nil
 }

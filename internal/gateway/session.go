@@ -12,6 +12,7 @@ import (
 type SessionState struct {
 	Status      postern.Status
 	Reason      string
+	Until       postern.Time // when a restriction ends; 0 if that is unknown
 	DisplayName string
 }
 
@@ -49,7 +50,8 @@ func live() []postern.Status {
 }
 
 // SetState records the state of a device's session, with an event if the status has
-// changed. When the account is gone, queued messages fail and the device's slot is freed.
+// changed, or the reason of a disconnected device: a refused login is not what ended the
+// connection before it. When the account is gone, queued messages fail and the device's slot is freed.
 func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionState) error {
 	d, err := g.db.Devices.ForEngine(ctx, id)
 	if err != nil {
@@ -60,6 +62,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 		DeviceID:    id,
 		Status:      s.Status,
 		Reason:      s.Reason,
+		Until:       s.Until,
 		DisplayName: s.DisplayName,
 		From:        live(),
 		At:          g.time(),
@@ -67,11 +70,12 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 	if s.Status == postern.LoggedOut || s.Status == postern.Banned {
 		o.Desired, o.DropAccount, o.FailQueued = postern.WantIdle, true, true
 	}
-	if d.Status == s.Status && string(d.StatusReason) == s.Reason &&
+	if d.Status == s.Status && string(d.StatusReason) == s.Reason && d.RestrictedUntil == s.Until &&
 		(s.DisplayName == "" || s.DisplayName == string(d.DisplayName)) {
 		return nil
 	}
-	if t, makes := eventOf(s.Status); makes && d.Status != s.Status {
+	changed := d.Status != s.Status || s.Status == postern.Disconnected
+	if t, makes := eventOf(s.Status); makes && changed {
 		if o.Event, err = g.event(d, s, o.At, t); err != nil {
 			return err
 		}
@@ -82,7 +86,7 @@ func (g Sessions) SetState(ctx context.Context, id postern.DeviceID, s SessionSt
 func (g Sessions) event(
 	d postern.Device, s SessionState, at postern.Time, t postern.EventType,
 ) (*postern.Event, error) {
-	d.Status, d.StatusReason = s.Status, postern.Maybe(s.Reason)
+	d.Status, d.StatusReason, d.RestrictedUntil = s.Status, postern.Maybe(s.Reason), s.Until
 	if s.DisplayName != "" {
 		d.DisplayName = postern.Maybe(s.DisplayName)
 	}
@@ -119,14 +123,15 @@ func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string,
 	)
 }
 
-// Confirm advances the status of messages by the network's receipts to a device.
+// Confirm advances the status of messages by the network's receipts to a device. Messages
+// that were sent to other chats than those given, which all name one person, stay as they are.
 func (g Sessions) Confirm(
-	ctx context.Context, d postern.Device, networkIDs []string, status postern.MessageStatus, at postern.Time,
+	ctx context.Context, d postern.Device, networkIDs, chats []string, status postern.MessageStatus, at postern.Time,
 ) error {
 	list := make([]store.Receipt, len(networkIDs))
 	for i, id := range networkIDs {
 		list[i] = store.Receipt{
-			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: id, Status: status, At: at, Now: g.time(),
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: id, Chats: chats, Status: status, At: at, Now: g.time(),
 		}
 	}
 	return g.db.Messages.RecordReceipts(ctx, list)
@@ -179,16 +184,11 @@ func (g Sessions) Scanned(ctx context.Context, d postern.Device, l store.LinkRow
 	case d.PhoneNumber != "" && string(d.PhoneNumber) != number && !l.AllowNewNumber:
 		return RefusedError("other-number")
 	}
-	if g.sandbox != nil {
-		ok, err := g.db.Workspaces.ClaimNumber(ctx, d.WorkspaceID, number)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return RefusedError("number-taken")
-		}
+	err := g.db.Links.Scanned(ctx, l, account, number)
+	if postern.ReasonOf(err) == postern.NumberAlreadyLinked {
+		return RefusedError(postern.NumberAlreadyLinked)
 	}
-	return g.db.Links.Scanned(ctx, l.ID, account, number)
+	return err
 }
 
 // Linked records that the device is linked. The account's keys are durable by then.

@@ -1,11 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"net/textproto"
 	"slices"
-	"strings"
+	"unicode/utf8"
 
 	"postern/internal/access"
 	"postern/internal/paging"
@@ -24,6 +24,7 @@ type NewEndpoint struct {
 	MaxInFlight int                `json:"maxInFlight"`
 	Ordered     bool               `json:"ordered"`
 	Signatures  []string           `json:"signatures"` // nil means v1
+	Handshake   string             `json:"handshake"`  // "" means echo
 }
 
 // EndpointWithSecret is an endpoint in the only answer that contains its secret.
@@ -104,11 +105,14 @@ func (g Webhooks) build(
 	now, id := g.time(), postern.NewEndpointID()
 	e = EndpointWithSecret{Secret: in.Secret, Endpoint: postern.Endpoint{
 		ID: id, WorkspaceID: c.Workspace(), URL: in.URL, Description: in.Description, Events: in.Events,
-		DeviceIDs: in.DeviceIDs, Headers: orEmpty(in.Headers),
+		DeviceIDs: in.DeviceIDs, Handshake: cmp.Or(in.Handshake, postern.HandshakeEcho),
 		Status: postern.EndpointPending, Signatures: in.Signatures, CreatedAt: now, MaxInFlight: in.MaxInFlight,
 		Ordered: in.Ordered, DueAt: now,
 	}}
 	g.sealKeys(&e.Endpoint, in.Secret, newSigningKey(in.Signatures))
+	if err := SealHeaders(g.box, &e.Endpoint, in.Headers); err != nil {
+		return EndpointWithSecret{}, nil, err
+	}
 	row := e.Endpoint
 	return e, func(once *store.Once) error {
 		return g.db.Endpoints.Create(
@@ -122,22 +126,21 @@ func (g Webhooks) build(
 
 func checkEndpoint(in NewEndpoint) error {
 	switch {
-	case len(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
-		return postern.Invalid("/description", "a description may have at most %d bytes of plain text", maxDescription)
+	case utf8.RuneCountInString(in.Description) > maxDescription || !postern.IsPlainText(in.Description):
+		return postern.Invalid("/description", "a description may have at most %d characters of plain text",
+			maxDescription)
 	case in.Events != nil && (len(in.Events) == 0 || len(in.Events) > maxEventPatterns):
 		return postern.Invalid("/events", "name 1 to %d event types, or leave the field out for all", maxEventPatterns)
-	case slices.ContainsFunc(in.Events, func(p string) bool { return !postern.ValidEventPattern(p) }):
-		return postern.Invalid(
-			"/events", "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
-		)
 	case in.MaxInFlight < 0 || in.MaxInFlight > maxInFlight:
 		return postern.Invalid("/maxInFlight", "from 1 to %d", maxInFlight)
 	case in.Signatures != nil && !validSignatures(in.Signatures):
 		return postern.Invalid("/signatures", "must be v1 alone, or v1 and v1a")
+	case in.Handshake != "" && in.Handshake != postern.HandshakeEcho && in.Handshake != postern.HandshakeSigned:
+		return postern.Invalid("/handshake", "must be echo or signed")
 	case in.Secret != "" && !validWebhookSecret(in.Secret):
 		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
 	}
-	return errors.Join(checkDeviceIDs(in.DeviceIDs), checkHeaders(in.Headers))
+	return errors.Join(checkPatterns("/events", in.Events), checkDeviceIDs(in.DeviceIDs), checkHeaders(in.Headers))
 }
 
 func checkDeviceIDs(ids []postern.DeviceID) error {
@@ -145,53 +148,6 @@ func checkDeviceIDs(ids []postern.DeviceID) error {
 		return postern.Invalid("/deviceIds", "name 1 to %d devices, or leave the field out for all", maxDeviceIDs)
 	}
 	return nil
-}
-
-// ours lists the headers that an endpoint's own headers may not replace, in addition to
-// those that start with "webhook-".
-func ours() []string {
-	return []string{
-		"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
-		"Keep-Alive",
-		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
-		"X-Service-Signature",
-	}
-}
-
-func checkHeaders(headers map[string]string) error {
-	if len(headers) > maxEndpointHeaders {
-		return postern.Invalid("/headers", "add at most %d headers", maxEndpointHeaders)
-	}
-	seen := map[string]bool{}
-	for name, value := range headers {
-		canonical := textproto.CanonicalMIMEHeaderKey(name)
-		if seen[canonical] {
-			return postern.Invalid("/headers", "the header %s is given twice", canonical)
-		}
-		seen[canonical] = true
-		switch {
-		case !headerName(name):
-			return postern.Invalid("/headers", "a header name may contain only letters, digits and hyphens")
-		case slices.Contains(ours(), canonical) || strings.HasPrefix(canonical, "Webhook-"):
-			return postern.Invalid("/headers", "headers that the delivery itself sets cannot be replaced")
-		case len(value) > maxHeaderValue || !visible(value):
-			return postern.Invalid(
-				"/headers", "a header value may have at most %d visible ASCII characters", maxHeaderValue,
-			)
-		}
-	}
-	return nil
-}
-
-// visible tells whether s is visible ASCII, with spaces.
-func visible(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
-}
-
-func headerName(s string) bool {
-	return s != "" && len(s) <= 100 && !strings.ContainsFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-'
-	})
 }
 
 // Get finds one endpoint.

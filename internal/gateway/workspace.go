@@ -131,21 +131,24 @@ func (g Workspaces) Caller(ctx context.Context, by access.Actor, id postern.Work
 type WorkspaceUse = store.WorkspaceUse
 
 // ListWithUsage lists to operators the workspaces whose name contains a text or whose id
-// is that text.
+// is that text. A page may be short although there is a next one.
 func (g Workspaces) ListWithUsage(
 	ctx context.Context, by access.Actor, text string, p paging.Page,
 ) (paging.List[WorkspaceUse], error) {
 	if err := by.NeedsOperator(); err != nil {
 		return paging.List[WorkspaceUse]{}, err
 	}
-	sp, err := g.open(paging.Everywhere, "workspaces", p)
+	after, rows, err := g.cursors.Open(paging.Everywhere, "workspaces", p)
 	if err != nil {
 		return paging.List[WorkspaceUse]{}, err
 	}
-	rows, err := g.db.Workspaces.WithUsage(ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), sp)
-	return paging.Cut(
-		g.cursors, paging.Everywhere, "workspaces", rows, sp.Limit, func(u WorkspaceUse) string { return string(u.ID) },
-	), err
+	f, err := g.db.Workspaces.WithUsage(
+		ctx, store.MonthOf(g.db.Now()), strings.TrimSpace(text), store.Page{After: after, Limit: rows - 1},
+	)
+	if err != nil || !f.More {
+		return paging.List[WorkspaceUse]{Data: f.List}, err
+	}
+	return paging.List[WorkspaceUse]{Data: f.List, Next: g.cursors.At(paging.Everywhere, "workspaces", f.Last)}, nil
 }
 
 // GetWithUsage shows operators one workspace.

@@ -93,8 +93,6 @@ func why(reason string) string {
 		return "The code entered on the phone does not match the code shown here."
 	case "number-unknown":
 		return "The network does not know this number."
-	case "number-taken":
-		return "This number is already linked elsewhere."
 	case "passkey-required":
 		return "Your account requires a passkey, which this page cannot confirm. Turn off the passkey in your account's " +
 			"settings on the phone."

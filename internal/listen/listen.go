@@ -151,16 +151,14 @@ func (l *listener) first(ctx context.Context) error {
 	return l.deal(ctx, m)
 }
 
-// take handles one message of a stream. The first message of a stream that was
-// opened without a position contains the position.
+// take handles one message of a stream. The first message of a stream that was opened
+// without a position contains the position; it has none when the log is still empty.
 func (l *listener) take(ctx context.Context, m message) error {
 	l.backoff.Reset()
 	l.alive()
 	switch {
 	case m.data != nil:
 		return l.deal(ctx, m)
-	case !m.placed:
-		return nil // a heartbeat
 	case !l.place.known:
 		l.place = place{known: true, after: m.id}
 	case l.place.after == "" && m.id != "":

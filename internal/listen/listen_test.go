@@ -181,12 +181,11 @@ func TestPlaceIsKept(t *testing.T) {
 		"cut after an event":         {"", []any{"id: evt_0\n\n" + eventBlock("evt_1"), eventBlock("evt_2")}, stream + " , " + stream + " evt_1", "evt_1 evt_2"},
 		"cut within an event":        {"", []any{"id: evt_0\n\n" + strings.TrimSuffix(eventBlock("evt_1"), "\n"), eventBlock("evt_1")}, stream + " , " + stream + " evt_0", "evt_1"},
 		"cut before it began":        {"", []any{"", "id: evt_5\n\n"}, stream + " , " + stream + " ", ""},
-		"empty log":                  {"", []any{"id: \n\n", list(), "id: \n\n" + eventBlock("evt_1")}, stream + " , " + log + " , " + stream + " ", "evt_1"},
-		"log that was empty":         {"", []any{"id: \n\n", list("evt_1"), "id: evt_1\n\n" + eventBlock("evt_2")}, stream + " , " + log + " , " + stream + " evt_1", "evt_1 evt_2"},
-		"log that fills meanwhile":   {"", []any{"id: \n\n", list(), streaming(hold("id: evt_1\n\n")), list("evt_1"), "id: evt_1\n\n"}, stream + " , " + log + " , " + stream + " , " + log + " , " + stream + " evt_1", "evt_1"},
+		"empty log":                  {"", []any{": no events yet\n\n", list(), ": no events yet\n\n" + eventBlock("evt_1")}, stream + " , " + log + " , " + stream + " ", "evt_1"},
+		"log that was empty":         {"", []any{": no events yet\n\n", list("evt_1"), "id: evt_1\n\n" + eventBlock("evt_2")}, stream + " , " + log + " , " + stream + " evt_1", "evt_1 evt_2"},
+		"log that fills meanwhile":   {"", []any{": no events yet\n\n", list(), streaming(hold("id: evt_1\n\n")), list("evt_1"), "id: evt_1\n\n"}, stream + " , " + log + " , " + stream + " , " + log + " , " + stream + " evt_1", "evt_1"},
 		"told where":                 {"evt_7", []any{"", "id: evt_7\n\n" + eventBlock("evt_8")}, stream + " evt_7, " + stream + " evt_7", "evt_8"},
 		"from the start":             {Start, []any{list("evt_1"), eventBlock("evt_2")}, log + " , " + stream + " evt_1", "evt_1 evt_2"},
-		"heartbeats only":            {"", []any{": waiting\n\n: waiting\n\n", eventBlock("evt_1")}, stream + " , " + stream + " ", "evt_1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

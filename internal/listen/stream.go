@@ -18,10 +18,9 @@ const maxEvent = 4 << 20
 
 // message is one block of a stream of server-sent events.
 type message struct {
-	id     string
-	placed bool // the block has an id, which may be empty
-	name   string
-	data   []byte // nil: the block is not an event
+	id   string
+	name string
+	data []byte // nil: the block is not an event
 }
 
 // stream reads server-sent events as the HTML standard defines them.
@@ -88,7 +87,7 @@ func (m *message) field(line []byte) {
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "id":
-		m.id, m.placed = string(value), true
+		m.id = string(value)
 	case "event":
 		m.name = string(value)
 	case "data":

@@ -29,15 +29,15 @@ func TestStreamIsReadAsTheStandardDefines(t *testing.T) {
 		in   string
 		want []message
 	}{
-		"event":            {"id: 1\nevent: a.b\ndata: {\"x\": 1}\n\n", []message{{"1", true, "a.b", []byte(`{"x": 1}`)}}},
-		"no space":         {"id:1\ndata:x\n\n", []message{{"1", true, "", []byte("x")}}},
+		"event":            {"id: 1\nevent: a.b\ndata: {\"x\": 1}\n\n", []message{{"1", "a.b", []byte(`{"x": 1}`)}}},
+		"no space":         {"id:1\ndata:x\n\n", []message{{"1", "", []byte("x")}}},
 		"one space only":   {"data:  x \n\n", []message{{data: []byte(" x ")}}},
 		"colon in a value": {"data: a:b: c\n\n", []message{{data: []byte("a:b: c")}}},
-		"CR LF":            {"id: 1\r\ndata: x\r\n\r\n", []message{{"1", true, "", []byte("x")}}},
+		"CR LF":            {"id: 1\r\ndata: x\r\n\r\n", []message{{"1", "", []byte("x")}}},
 		"empty data":       {"data\n\n", []message{{data: []byte{}}}},
 		"two lines":        {"data: a\ndata: b\n\n", []message{{data: []byte("a\nb")}}},
-		"id alone":         {"id: 1\n\n", []message{{id: "1", placed: true}}},
-		"empty id":         {"id: \n\nid\n\n", []message{{placed: true}, {placed: true}}},
+		"id alone":         {"id: 1\n\n", []message{{id: "1"}}},
+		"empty id":         {"id: \n\nid\n\n", []message{{}, {}}},
 		"comment":          {": waiting\n\n", []message{{}}},
 		"other fields":     {"retry: 1\nwhat\ndata: x\n\n", []message{{data: []byte("x")}}},
 		"cut off":          {"data: x\n\ndata: y\n", []message{{data: []byte("x")}}},
@@ -58,8 +58,7 @@ func sameMessages(a, b []message) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].id != b[i].id || a[i].placed != b[i].placed || a[i].name != b[i].name ||
-			string(a[i].data) != string(b[i].data) ||
+		if a[i].id != b[i].id || a[i].name != b[i].name || string(a[i].data) != string(b[i].data) ||
 			(a[i].data == nil) != (b[i].data == nil) {
 			return false
 		}
@@ -83,7 +82,7 @@ func FuzzStream(f *testing.F) {
 		for _, m := range got {
 			text := "id: " + m.id + "\nevent: " + m.name + "\ndata: " + strings.ReplaceAll(string(m.data), "\n",
 				"\ndata: ") + "\n\n"
-			want := []message{{m.id, true, m.name, append([]byte{}, m.data...)}}
+			want := []message{{m.id, m.name, append([]byte{}, m.data...)}}
 			if again, _ := messagesOf(t, strings.NewReader(text)); !sameMessages(again, want) {
 				t.Errorf("%q is read as %+v", text, again)
 			}

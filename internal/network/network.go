@@ -19,6 +19,9 @@ import (
 // that no send is interrupted from outside while its answer may be arriving.
 const SendTimeout = 30 * time.Second
 
+// ProcessingFrame is what [Host.Processing] gets while bytes of the network are decoded.
+const ProcessingFrame = "frame"
+
 // Driver connects to one messaging network. Its methods may be called from any
 // goroutine.
 type Driver interface {
@@ -74,9 +77,18 @@ type Host interface {
 	// such message.
 	Outbound(ctx context.Context, networkID string) (Outbound, bool)
 
+	// Processing notes what the driver begins to process for this account, such as
+	// "frame"; "" means that it is done. Some of what a network sends can end the
+	// process, and the note outlives it. It must return at once.
+	Processing(what string)
+
 	// Proxy returns the URL of the proxy to the network, with credentials, or ""
 	// for a direct connection. The driver calls it once per connection.
 	Proxy() string
+
+	// Space names the number space of the account on a simulated network that has several:
+	// the same number in two spaces is two accounts. Real networks have one.
+	Space() string
 }
 
 // Outbound is a message to send.
@@ -176,14 +188,14 @@ type (
 		At        time.Time
 	}
 
-	// Undecryptable is a message that could not be decrypted. The network was
-	// asked to send it again.
+	// Undecryptable is a message that could not be read.
 	Undecryptable struct {
 		NetworkID string
 		Sender    string
 		ChatID    string
 		From      string
 		FromLID   string
+		Why       postern.FailureCode // postern.DecryptionFailed: the network was asked to send it again
 		At        time.Time
 	}
 
@@ -191,6 +203,7 @@ type (
 	// postern.Read.
 	Receipt struct {
 		NetworkIDs []string
+		Chats      []string // the names of the chat with the one who confirms; others' messages are not meant
 		Status     postern.MessageStatus
 		At         time.Time
 	}

@@ -6,12 +6,20 @@ package paging
 import (
 	"crypto/hmac"
 	"encoding/base64"
+	"math"
 	"strconv"
 	"strings"
 
 	"postern/internal/postern"
 	"postern/internal/seal"
 )
+
+// MaxBytes is how large the JSON of a page may be. A page ends before the entry that would
+// make it larger, and its cursor continues with that entry.
+const MaxBytes = 1 << 20
+
+// around is the part of MaxBytes that is left for what surrounds the entries.
+const around = 1 << 10
 
 // DefaultLimit is the number of entries on a page that names no limit.
 const DefaultLimit = 50
@@ -76,12 +84,45 @@ func (c Cursors) Number(ws postern.WorkspaceID, kind, cursor string) (int64, err
 	return strconv.ParseInt(place, 10, 64)
 }
 
-// Cut removes the extra row that Open asked for, and makes the next page's cursor
-// from the last row that is left.
+// Cut removes the extra row that Open asked for and the rows that [MaxBytes] has no room
+// for, and makes the next page's cursor from the last row that is left.
 func Cut[T any](c Cursors, ws postern.WorkspaceID, kind string, list []T, rows int, place func(T) string) List[T] {
-	if len(list) < rows {
+	n := Fit(list[:min(len(list), rows-1)], MaxBytes)
+	if n == len(list) {
 		return List[T]{Data: list}
 	}
-	list = list[:rows-1]
-	return List[T]{list, c.At(ws, kind, place(list[len(list)-1]))}
+	list = list[:n]
+	return List[T]{list, c.At(ws, kind, place(list[n-1]))}
+}
+
+// bounded is an entry that knows how many bytes its JSON has at most.
+type bounded interface{ JSONBound() int }
+
+// Fit returns how many entries from the start of a list have room in a page of so many
+// bytes of JSON. The first one always has room.
+func Fit[T any](list []T, bytes int) int {
+	room := bytes - around
+	if most(list) <= room {
+		return len(list)
+	}
+	for i, entry := range list {
+		b, _ := postern.EncodeJSON(entry) // an entry that has no JSON is reported when it is sent
+		if room -= len(b) + len(","); room < 0 && i > 0 {
+			return i
+		}
+	}
+	return len(list)
+}
+
+// most returns a number of bytes that the JSON of a list does not exceed, without encoding
+// it. A list of entries that are not bounded may have any size.
+func most[T any](list []T) (n int) {
+	for _, entry := range list {
+		b, ok := any(entry).(bounded)
+		if !ok {
+			return math.MaxInt
+		}
+		n += b.JSONBound() + len(",")
+	}
+	return n
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"time"
 
 	"postern/internal/access"
 	"postern/internal/factor"
@@ -108,7 +109,7 @@ func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code st
 	if err != nil {
 		return nil, err
 	}
-	if err := g.logins.take(ctx, self.Address, "confirm "+string(self.ID)); err != nil {
+	if err := g.logins.take(ctx, attempt{address: self.Address, account: "confirm " + string(self.ID)}); err != nil {
 		return nil, err
 	}
 	step, ok := factor.MatchCode(secret, factor.TypedCode(code), g.now(), 0)
@@ -175,21 +176,23 @@ func (g SecondFactors) Remove(ctx context.Context, self access.Self, passkey str
 }
 
 // UseCode checks a code of the app or a recovery code; each code works once. The number of
-// attempts is limited like that of passwords.
+// attempts is limited like that of passwords, and codes of the app are also limited in a day.
 func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code string) error {
 	if err := p.Needs(); err != nil {
 		return err
 	}
-	if err := g.logins.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
+	browser, err := g.tries(ctx, p)
+	if err != nil {
 		return err
 	}
 	code = factor.TypedCode(code)
-	ok, err := g.useAppCode(ctx, p.ID, code)
+	ok, err := g.useAppCode(ctx, p.ID, browser, code)
 	if err == nil && !ok {
 		used := userAct(g.time(), access.Self{ID: p.ID, Address: p.Address}, "user.recovery-code-used")
 		ok, err = g.db.Factors.UseRecoveryCode(ctx, p.ID, g.recoveryHashes(p.ID, []string{code})[0], used)
 	}
 	if err == nil && !ok {
+		g.failed(ctx, p.ID, p.Address, "user.second-step-failed")
 		err = postern.Invalid(
 			"/code", "this code is wrong or was already used; the app shows a new one every 30 seconds",
 		)
@@ -197,9 +200,23 @@ func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code strin
 	return err
 }
 
-func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, code string) (bool, error) {
+// tries counts an attempt at the second step, and returns the id of the browser if it has
+// signed in to the account before.
+func (g SecondFactors) tries(ctx context.Context, p access.Pending) (browser string, err error) {
+	u, _, _, err := g.db.Users.Get(ctx, p.ID)
+	if err != nil {
+		return "", err
+	}
+	browser = g.browser(p.Browser, u.Email)
+	return browser, g.logins.take(ctx, attempt{p.Address, "second " + string(p.ID), browser})
+}
+
+func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, browser, code string) (bool, error) {
 	app, ok, err := g.db.Factors.TOTP(ctx, id)
-	if err != nil || !ok || !app.Confirmed {
+	if err != nil || !ok || !app.Confirmed || !factor.IsCode(code) {
+		return false, err
+	}
+	if err := g.guess(ctx, id, browser); err != nil {
 		return false, err
 	}
 	secret, err := g.box.Open(app.Secret, appPlace(id))
@@ -211,6 +228,25 @@ func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, code s
 		return false, nil
 	}
 	return g.db.Factors.UseTOTP(ctx, id, step)
+}
+
+// guess counts a code of the app. The codes are short, so the wrong ones of a day are few in
+// all networks together, also after a restart. A browser that has signed in before has its own
+// count, so that others cannot use it up.
+func (g SecondFactors) guess(ctx context.Context, id postern.UserID, browser string) error {
+	const tooMany = "too many wrong codes were entered for this account today; " +
+		"use a recovery code or a passkey, or try again tomorrow"
+	if browser != "" {
+		return g.logins.codes.Take(ctx, browser+" "+string(id), tooMany)
+	}
+	now := g.now().UTC()
+	today := now.Truncate(24 * time.Hour)
+	ok, err := g.db.Factors.GuessTOTP(ctx, id, postern.TimeOf(today), codesPerDay)
+	if err == nil && !ok {
+		wait := today.AddDate(0, 0, 1).Sub(now)
+		err = &postern.Error{Reason: postern.RateLimited, Detail: tooMany, RetryAfter: wait}
+	}
+	return err
 }
 
 // PasskeysOff returns the reason why this server cannot have passkeys; nil if it can.
@@ -306,7 +342,7 @@ func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, 
 	if err := p.Needs(); err != nil {
 		return err
 	}
-	if err := g.logins.take(ctx, p.Address, "second "+string(p.ID)); err != nil {
+	if _, err := g.tries(ctx, p); err != nil {
 		return err
 	}
 	person, err := g.person(ctx, p.ID)
@@ -315,6 +351,7 @@ func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, 
 	}
 	k, err := g.passkeys.FinishUse(person, state, answer)
 	if err != nil {
+		g.failed(ctx, p.ID, p.Address, "user.second-step-failed")
 		return passkeyRefused(err)
 	}
 	ok, err := g.db.Factors.UsePasskey(

@@ -46,7 +46,6 @@ func (g Invitations) Create(
 		ctx,
 		i,
 		hashToken(token),
-		maxInvitations,
 		by.Gives(in.Role),
 		act(by, now, ws, "invitation.created", string(i.ID)),
 	)
@@ -124,7 +123,7 @@ func (g Invitations) Join(
 	if err := checkPassword(password, l.Email); err != nil {
 		return postern.User{}, "", err
 	}
-	hash, err := g.hashing.hash(ctx, password)
+	hash, err := g.hashing.hash(ctx, queueOf(address), password)
 	if err != nil {
 		return postern.User{}, "", err
 	}

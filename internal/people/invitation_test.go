@@ -24,7 +24,7 @@ func newOffice(t *testing.T, g *server) office {
 	t.Helper()
 	g.hashing.params.Memory, g.hashing.params.Iterations = 8, 1 // what is tested is who gets in
 	_, m := first(t, g)
-	return office{g, t, m.WorkspaceID, access.Actor{Member: m, Address: "192.0.2.1"}}
+	return office{g, t, m.WorkspaceID, access.Actor{Member: m, Address: "192.0.2.1", Recent: true}}
 }
 
 // invite makes an invitation and gives its token.
@@ -59,7 +59,7 @@ func (o office) as(u postern.User) access.Actor {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return access.Actor{Member: m, Address: "192.0.2.2"}
+	return access.Actor{Member: m, Address: "192.0.2.2", Recent: true}
 }
 
 // refused fails when a link lets somebody in.
@@ -105,7 +105,7 @@ func TestT17InvitationIsUsedOnce(t *testing.T) {
 		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("again, signed in: %v", err)
 		}
-		if u, err := g.Users.SignIn(t.Context(), "192.0.2.2", "bob@example.com", goodPassword); err != nil ||
+		if u, err := g.signIn(t, "192.0.2.2", "bob@example.com", goodPassword); err != nil ||
 			u.ID != bob.ID {
 			t.Errorf("sign in = %v, %v", u, err)
 		}
@@ -132,7 +132,8 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 					err := join()
 					if err == nil {
 						in.Add(1)
-					} else if r := postern.ReasonOf(err); r != postern.NotFound && r != postern.ResourceNotAllowed {
+					} else if r := postern.ReasonOf(err); r != postern.NotFound && r != postern.ResourceNotAllowed &&
+						r != postern.RateLimited { // the queue of the network is short
 						t.Errorf("join: %v", err)
 					}
 				})
@@ -182,7 +183,7 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		o := newOffice(t, g)
 		bob := o.hire("bob@example.com", postern.Admin)
-		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID, Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		token := o.invite(o.owner, "eve@example.com", postern.Viewer)
@@ -193,7 +194,7 @@ func TestT17InvitationIsForOneAddress(t *testing.T) {
 		}
 		token = o.invite(o.owner, "bob@example.com", postern.Viewer)
 		o.refused("a new password for an account that is there", token, postern.ResourceNotAllowed)
-		if _, err := g.Users.SignIn(t.Context(), "", "bob@example.com", goodPassword); err != nil {
+		if _, err := g.signIn(t, "", "bob@example.com", goodPassword); err != nil {
 			t.Errorf("the password of the account: %v", err)
 		}
 		if _, err := g.Invitations.JoinAs(t.Context(), access.Self{ID: bob.Member.UserID}, token); err != nil ||
@@ -259,7 +260,7 @@ func TestT17InvitationEndsWithWhatItRestsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.refused("of one who became a member otherwise", third, postern.NotFound)
-		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, bob.Member.UserID, Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		o.refused("of one who was removed", asViewer, postern.NotFound)
@@ -302,7 +303,7 @@ func TestT17WhoWasRemovedDoesNotComeBack(t *testing.T) {
 		); postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("a member is invited: %v", err)
 		}
-		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, u.ID, Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := g.Invitations.JoinAs(
@@ -334,7 +335,7 @@ func TestInvitationsAreNotEndless(t *testing.T) {
 	}
 	if _, _, err := o.Invitations.Create(
 		t.Context(), o.owner, o.ws, NewInvitation{Email: "more@example.com", Role: postern.Viewer},
-	); postern.ReasonOf(err) != postern.ValidationFailed {
+	); postern.ReasonOf(err) != postern.ResourceLimit {
 		t.Errorf("one more: %v", err)
 	}
 	o.invite(o.owner, "u7@example.com", postern.Developer)

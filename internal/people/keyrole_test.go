@@ -20,7 +20,7 @@ func TestKeysAreChangedByThoseWhoStillHaveTheRole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Members.Remove(t.Context(), o.owner, o.ws, removed.Member.UserID); err != nil {
+		if err := g.Members.Remove(t.Context(), o.owner, o.ws, removed.Member.UserID, Removal{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Members.ChangeRole(t.Context(), o.owner, o.ws, lowered.Member.UserID, postern.Viewer); err != nil {
@@ -131,7 +131,7 @@ func TestSuccessorLivesAsLong(t *testing.T) {
 	t.Parallel()
 	g := open(t, "")
 	_, m := first(t, g)
-	by := access.Actor{Member: m}
+	by := access.Actor{Member: m, Recent: true}
 	for _, life := range []time.Duration{0, time.Hour} {
 		in := gateway.NewKey{Name: "k"}
 		if life > 0 {

@@ -9,12 +9,25 @@ import (
 	"postern/internal/throttle"
 )
 
-// loginThrottle limits the passwords and codes that are tried: from one network, for one
-// account from one network, and for one account in total. The second limit is lower than
-// the third, so that an attacker in one place does not lock the user out everywhere. The
-// first one protects the hashing, which is expensive.
+// attempt is an attempt to enter a password or a code.
+type attempt struct {
+	address string // of the browser
+	account string // what is tried: an email address, or another name for the account
+	browser string // id of a browser that has signed in to the account before; "" for all others
+}
+
+// loginThrottle limits the passwords and codes that are tried. Nobody can use up the
+// attempts of somebody else (decision 0025):
+//
+//   - A browser that has signed in to the account before has attempts of its own.
+//   - All other browsers of a network share the network's attempts, which protect the
+//     hashing, and its attempts for the account.
+//   - When many networks try one account, each network is left with a few attempts.
 type loginThrottle struct {
-	from, near, all *throttle.Limit
+	own, from, near, all, few *throttle.Limit
+
+	codes   *throttle.Limit // codes of an app that a known browser tries
+	failure *throttle.Limit // failed attempts of an account that the audit log records
 
 	mu     sync.Mutex
 	proved map[postern.UserID]int // how often users who are signed in have entered their password again correctly
@@ -22,10 +35,14 @@ type loginThrottle struct {
 
 func newLoginThrottle() *loginThrottle {
 	return &loginThrottle{
-		from:   throttle.PerHour(attemptsOfNetwork),
-		near:   throttle.PerHour(attemptsNear),
-		all:    throttle.PerHour(attemptsOfAccount),
-		proved: map[postern.UserID]int{},
+		own:     throttle.PerHour(attemptsNear),
+		from:    throttle.PerHour(attemptsOfNetwork),
+		near:    throttle.PerHour(attemptsNear),
+		all:     throttle.PerHour(attemptsOfAccount),
+		few:     throttle.PerHour(attemptsUnderAttack),
+		codes:   throttle.PerDay(codesOfBrowser),
+		failure: throttle.PerHour(failuresRecorded),
+		proved:  map[postern.UserID]int{},
 	}
 }
 
@@ -49,14 +66,21 @@ func (g *loginThrottle) prove(id postern.UserID) {
 const tooManySignIns = "too many sign-in attempts; wait a few minutes and try again"
 
 // take counts an attempt.
-func (g *loginThrottle) take(ctx context.Context, address, email string) error {
-	for _, c := range []struct {
-		limiter *throttle.Limit
-		name    string
-	}{{g.from, throttle.Network(address)}, {g.near, throttle.Network(address) + " " + email}, {g.all, email}} {
-		if err := c.limiter.Take(ctx, c.name, tooManySignIns); err != nil {
-			return err
-		}
+func (g *loginThrottle) take(ctx context.Context, a attempt) error {
+	network := throttle.Network(a.address)
+	here := network + " " + a.account
+	if a.browser != "" {
+		return g.own.Take(ctx, a.browser+" "+a.account, tooManySignIns)
 	}
-	return nil
+	if err := g.from.Take(ctx, network, tooManySignIns); err != nil {
+		return err
+	}
+	if err := g.near.Take(ctx, here, tooManySignIns); err != nil {
+		return err
+	}
+	err := g.all.Take(ctx, a.account, tooManySignIns)
+	if postern.ReasonOf(err) == postern.RateLimited {
+		err = g.few.Take(ctx, here, tooManySignIns)
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 
+	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -11,10 +12,12 @@ import (
 
 // mails limits the mail that people can make this server send in an hour: by workspace or
 // network, and of each kind to one address.
-type mails struct{ by, to *throttle.Limit }
+type mails struct{ by, to, notices *throttle.Limit }
 
 func newMails() mails {
-	return mails{by: throttle.PerHour(mailsBy), to: throttle.PerHour(mailsTo)}
+	return mails{
+		by: throttle.PerHour(mailsBy), to: throttle.PerHour(mailsTo), notices: throttle.PerHour(noticesTo),
+	}
 }
 
 func (m mails) take(ctx context.Context, by, to string) error {
@@ -23,6 +26,15 @@ func (m mails) take(ctx context.Context, by, to string) error {
 		return err
 	}
 	return m.to.Take(ctx, to, wait)
+}
+
+// NoticeTo counts a mail that tells a person what was done to the account, and returns the
+// address. Notices are counted apart, so that other mails do not use them up.
+func (g Users) NoticeTo(ctx context.Context, self access.Self) (email string, err error) {
+	if email, err = g.Email(ctx, self); err != nil {
+		return "", err
+	}
+	return email, g.mails.notices.Take(ctx, string(self.ID), "too many notices were sent to this person")
 }
 
 // Forgot counts a request for a mail with a link to choose a new password, and returns the

@@ -5,6 +5,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // List lists the members of a workspace in the order in which they joined, at most the first
@@ -35,13 +36,33 @@ func (g Members) ChangeRole(
 	)
 }
 
+// Removal says what happens to the API keys that a removed member created.
+type Removal struct {
+	RevokeKeys bool // they stop working; otherwise they stay
+}
+
 // Remove removes a member from a workspace. The account stays. The rules are those of
 // ChangeRole.
-func (g Members) Remove(ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID) error {
+func (g Members) Remove(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.UserID, in Removal,
+) error {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
-	return g.db.Members.Remove(ctx, ws, id, by.Gives(""), act(by, g.time(), ws, "member.removed", string(id)))
+	return g.db.Members.Remove(ctx, store.Removal{
+		WorkspaceID: ws, UserID: id, RevokeKeys: in.RevokeKeys, Rule: by.Gives(""),
+		Act: act(by, g.time(), ws, "member.removed", string(id)),
+	})
+}
+
+// Keys counts the working API keys that each member created. Members need the role admin.
+func (g Members) Keys(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID,
+) (map[postern.UserID]int, error) {
+	if err := by.Needs(ws, postern.Admin); err != nil {
+		return nil, err
+	}
+	return g.db.Keys.CreatedBy(ctx, ws, g.time())
 }
 
 func checkRole(role postern.Role) error {

@@ -42,7 +42,7 @@ func TestNobodyChangesSomebodyMightier(t *testing.T) {
 		} {
 			var err error
 			if tt.role == "" {
-				err = g.Members.Remove(t.Context(), tt.by, o.ws, tt.of)
+				err = g.Members.Remove(t.Context(), tt.by, o.ws, tt.of, Removal{})
 			} else {
 				err = g.Members.ChangeRole(t.Context(), tt.by, o.ws, tt.of, tt.role)
 			}
@@ -71,7 +71,7 @@ func TestTwoOwnersWhoLeaveAtOnceLeaveOne(t *testing.T) {
 		var race sync.WaitGroup
 		for _, a := range []access.Actor{o.owner, bob} {
 			race.Go(func() {
-				if err := g.Members.Remove(t.Context(), a, o.ws, a.Member.UserID); err != nil &&
+				if err := g.Members.Remove(t.Context(), a, o.ws, a.Member.UserID, Removal{}); err != nil &&
 					postern.ReasonOf(err) != postern.ValidationFailed {
 					t.Errorf("leave: %v", err)
 				}
@@ -117,9 +117,7 @@ func TestOperatorLetsPeopleIn(t *testing.T) {
 		if open, err := g.Users.IsSetUpOpen(t.Context(), setUp); open || err != nil {
 			t.Errorf("there is a user, and the set-up link is open: %v", err)
 		}
-		if _, err := g.Users.SignIn(
-			t.Context(), "192.0.2.1", "bob@example.com", "",
-		); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.signIn(t, "192.0.2.1", "bob@example.com", ""); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("without a password: %v", err)
 		}
 		if _, _, err := g.Invitations.Join(
@@ -200,9 +198,7 @@ func TestNewPasswordByALinkEndsAllSessions(t *testing.T) {
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.Users.SignIn(
-			t.Context(), "", u.Email, goodPassword,
-		); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.signIn(t, "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
 		_, token, err = g.PasswordLinks.Reset(t.Context(), access.Operator(), Reset{Email: u.Email})

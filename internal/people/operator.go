@@ -71,7 +71,8 @@ func (g Operators) User(
 // Person is a user as shown to operators.
 type Person = store.Person
 
-// Users lists to operators the users whose email address contains a text.
+// Users lists to operators the users whose email address contains a text. A page may be
+// short although there is a next one.
 func (g Operators) Users(
 	ctx context.Context, by access.Actor, text string, p paging.Page,
 ) (paging.List[Person], error) {
@@ -86,15 +87,13 @@ func (g Operators) Users(
 	if err != nil {
 		return paging.List[Person]{}, err
 	}
-	rows, err := g.db.Users.List(
-		ctx, strings.ToLower(strings.TrimSpace(text)), namesShown, store.Page{After: string(after), Limit: sp.Limit},
+	f, err := g.db.Users.List(
+		ctx, strings.ToLower(strings.TrimSpace(text)), namesShown,
+		store.Page{After: string(after), Limit: sp.Limit - 1},
 	)
-	return paging.Cut(
-		g.cursors,
-		paging.Everywhere,
-		"persons",
-		rows,
-		sp.Limit,
-		func(u Person) string { return hex.EncodeToString([]byte(u.Email)) },
-	), err
+	if err != nil || !f.More {
+		return paging.List[Person]{Data: f.List}, err
+	}
+	next := g.cursors.At(paging.Everywhere, "persons", hex.EncodeToString([]byte(f.Last)))
+	return paging.List[Person]{Data: f.List, Next: next}, nil
 }

@@ -6,56 +6,155 @@ import (
 	_ "embed" // the common passwords
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
+	"sync"
+	"unicode/utf8"
 
 	"postern/internal/postern"
+	"postern/internal/throttle"
 
 	"github.com/alexedwards/argon2id"
 )
 
 // hashing hashes passwords with argon2id, 64 MiB and three passes, which RFC 9106
 // recommends where memory is limited. It hashes only a few at the same time, so that many
-// sign-ins at once take time and not memory.
+// sign-ins at once take time and not memory. Each network has a short queue. Those who are
+// known to their account wait in queues of their own and go first, so that no number of
+// strangers delays them.
 type hashing struct {
 	params argon2id.Params
-	slots  chan struct{}
-	queue  atomic.Int32 // number that wait for a slot or have one
-	none   string       // hash of no password, so that an unknown address takes as long as a known one
+	none   string // hash of no password, so that an unknown address takes as long as a known one
+
+	mu        sync.Mutex // guards what follows
+	free      int        // slots
+	places    map[queue]int
+	strangers int             // places of queues that are not known
+	waiting   []chan struct{} // for a slot, the oldest first
+	known     []chan struct{} // the same for known queues, before all others
 }
+
+// queue is what places are counted by: a network, or an account that is known to its browser.
+type queue struct {
+	name  string
+	known bool
+}
+
+// queueOf is the queue of a network.
+func queueOf(address string) queue { return queue{name: throttle.Network(address)} }
 
 func newHashing(memory uint32) *hashing {
 	memory = cmp.Or(memory, hashMemory)
 	return &hashing{
 		params: argon2id.Params{Memory: memory, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
-		slots:  make(chan struct{}, max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing))),
+		free:   max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing)),
+		places: map[queue]int{},
 		none: fmt.Sprintf(
 			"$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory,
 		),
 	}
 }
 
-func (h *hashing) wait(ctx context.Context) (done func(), err error) {
-	if h.queue.Add(1) > maxHashQueue {
-		h.queue.Add(-1)
-		return nil, &postern.Error{
-			Reason:     postern.Unavailable,
+// place is a place in a queue, from its request until leave.
+type place struct {
+	h *hashing
+	q queue
+}
+
+// enter takes a place in a queue, or returns RateLimited if it is full.
+func (h *hashing) enter(q queue) (place, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.places[q] >= maxHashOfQueue || !q.known && h.strangers >= maxHashQueue {
+		return place{}, &postern.Error{
+			Reason:     postern.RateLimited,
 			Detail:     "too many people are signing in right now; try again in a few seconds",
-			RetryAfter: 5 * time.Second,
+			RetryAfter: hashWait,
 		}
 	}
+	h.places[q]++
+	if !q.known {
+		h.strangers++
+	}
+	return place{h, q}, nil
+}
+
+// leave gives the place up.
+func (p place) leave() {
+	p.h.mu.Lock()
+	defer p.h.mu.Unlock()
+	if p.h.places[p.q]--; p.h.places[p.q] == 0 {
+		delete(p.h.places, p.q)
+	}
+	if !p.q.known {
+		p.h.strangers--
+	}
+}
+
+// slot waits until a password may be hashed; done ends that.
+func (p place) slot(ctx context.Context) (done func(), err error) {
+	turn := p.h.line(p.q.known)
 	select {
-	case h.slots <- struct{}{}:
-		return func() { <-h.slots; h.queue.Add(-1) }, nil
+	case <-turn:
+		return p.h.pass, nil
 	case <-ctx.Done():
-		h.queue.Add(-1)
+		p.h.forget(turn)
 		return nil, ctx.Err()
 	}
 }
 
-func (h *hashing) hash(ctx context.Context, password string) (string, error) {
-	done, err := h.wait(ctx)
+// line returns a channel that is closed when it is the caller's turn.
+func (h *hashing) line(known bool) chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	turn := make(chan struct{})
+	switch {
+	case h.free > 0:
+		h.free--
+		close(turn)
+	case known:
+		h.known = append(h.known, turn)
+	default:
+		h.waiting = append(h.waiting, turn)
+	}
+	return turn
+}
+
+// pass gives a slot to whoever waits for one.
+func (h *hashing) pass() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, list := range []*[]chan struct{}{&h.known, &h.waiting} {
+		if len(*list) > 0 {
+			close((*list)[0])
+			*list = (*list)[1:]
+			return
+		}
+	}
+	h.free++
+}
+
+// forget is for somebody who no longer waits. A slot that arrives meanwhile goes to the next.
+func (h *hashing) forget(turn chan struct{}) {
+	h.mu.Lock()
+	waits := len(h.known) + len(h.waiting)
+	is := func(c chan struct{}) bool { return c == turn }
+	h.known, h.waiting = slices.DeleteFunc(h.known, is), slices.DeleteFunc(h.waiting, is)
+	given := waits == len(h.known)+len(h.waiting)
+	h.mu.Unlock()
+	if given {
+		h.pass()
+	}
+}
+
+// hash hashes a new password.
+func (h *hashing) hash(ctx context.Context, q queue, password string) (string, error) {
+	p, err := h.enter(q)
+	if err != nil {
+		return "", err
+	}
+	defer p.leave()
+	done, err := p.slot(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -68,15 +167,15 @@ func (h *hashing) hash(ctx context.Context, password string) (string, error) {
 }
 
 // matches tells whether a password has a hash; the hash "" matches no password.
-func (h *hashing) matches(ctx context.Context, password, hash string) (bool, error) {
-	done, err := h.wait(ctx)
+func (p place) matches(ctx context.Context, password, hash string) (bool, error) {
+	done, err := p.slot(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer done()
 	known := hash != ""
 	if !known {
-		hash = h.none
+		hash = p.h.none
 	}
 	same, err := argon2id.ComparePasswordAndHash(password, hash)
 	if err != nil {
@@ -106,7 +205,7 @@ func isCommon(password string) bool {
 func checkPassword(password, email string) error {
 	name, _, _ := strings.Cut(email, "@")
 	switch {
-	case len(password) < minPassword:
+	case utf8.RuneCountInString(password) < minPassword:
 		return postern.Invalid("/password", "the password is too short; use at least %d characters", minPassword)
 	case len(password) > maxPassword:
 		return postern.Invalid("/password", "the password is too long; use at most %d bytes", maxPassword)

@@ -9,6 +9,12 @@ import (
 	"postern/internal/postern"
 )
 
+// signIn signs in from a browser that is not known.
+func (g *server) signIn(t *testing.T, address, email, password string) (postern.User, error) {
+	t.Helper()
+	return g.Users.SignIn(t.Context(), Credentials{Address: address, Email: email, Password: password})
+}
+
 // sessionOf is a session of a user that lasts.
 func sessionOf(g *server, u postern.User) SignIn {
 	return SignIn{TokenHash: "token", UserID: u.ID, Epoch: u.Epoch, Data: []byte("x"), ExpiresAt: g.time().Add(1e12)}
@@ -19,7 +25,7 @@ func TestSessionOfAPasswordOfBeforeIsRefused(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		first(t, g)
 		in := func(password string) postern.User {
-			u, err := g.Users.SignIn(t.Context(), "", "ada@example.com", password)
+			u, err := g.signIn(t, "", "ada@example.com", password)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,12 +118,10 @@ func TestNewPasswordEndsAllSessions(t *testing.T) {
 		if _, ok, err := g.SignIns.Get(t.Context(), "token"); ok || err != nil {
 			t.Errorf("the session goes on: %v", err)
 		}
-		if _, err := g.Users.SignIn(
-			t.Context(), "", u.Email, goodPassword,
-		); postern.ReasonOf(err) != postern.Unauthorized {
+		if _, err := g.signIn(t, "", u.Email, goodPassword); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("the old password: %v", err)
 		}
-		if _, err := g.Users.SignIn(t.Context(), "", u.Email, "five plain words are here"); err != nil {
+		if _, err := g.signIn(t, "", u.Email, "five plain words are here"); err != nil {
 			t.Errorf("the new password: %v", err)
 		}
 	})

@@ -77,7 +77,7 @@ func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (post
 	if err := g.CheckSetUp(ctx, token); err != nil { // before the expensive hashing
 		return postern.User{}, err
 	}
-	hash, err := g.hashing.hash(ctx, in.Password)
+	hash, err := g.hashing.hash(ctx, queueOf(address), in.Password)
 	if err != nil {
 		return postern.User{}, err
 	}
@@ -115,28 +115,60 @@ func CheckEmail(text string) (string, error) {
 // errSignIn is the same for every wrong sign-in, so that nobody learns who has an account.
 var errSignIn = postern.Errorf(postern.Unauthorized, "the email address or the password is wrong")
 
+// Credentials are what a browser sends to sign in.
+type Credentials struct {
+	Email, Password string
+	Address         string // of the browser
+	Browser         string // the cookie by which the browser may be known; see [SignIns.Remember]
+}
+
 // SignIn finds the user with an email address and a password. The user may still need a
-// second factor. Attempts are limited; see loginThrottle.
-func (g Users) SignIn(ctx context.Context, address, email, password string) (postern.User, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
-	if len(email) > maxEmail || len(password) > maxPassword {
+// second factor. Attempts are limited; see loginThrottle. A wrong password for an account
+// is recorded in the audit log.
+func (g Users) SignIn(ctx context.Context, in Credentials) (postern.User, error) {
+	email := strings.ToLower(strings.TrimSpace(in.Email))
+	if len(email) > maxEmail || len(in.Password) > maxPassword {
 		return postern.User{}, errSignIn
 	}
-	if err := g.logins.take(ctx, address, email); err != nil {
+	try := attempt{address: in.Address, account: email, browser: g.browser(in.Browser, email)}
+	place, err := g.hashing.enter(try.queue()) // what is refused here is no attempt
+	if err != nil {
+		return postern.User{}, err
+	}
+	defer place.leave()
+	if err := g.logins.take(ctx, try); err != nil {
 		return postern.User{}, err
 	}
 	u, hash, _, err := g.db.Users.ByEmail(ctx, email)
 	if err != nil {
 		return postern.User{}, err
 	}
-	same, err := g.hashing.matches(ctx, password, hash)
+	same, err := place.matches(ctx, in.Password, hash)
 	if err != nil {
 		return postern.User{}, err
 	}
 	if !same {
+		g.failed(ctx, u.ID, in.Address, "user.sign-in-failed")
 		return postern.User{}, errSignIn
 	}
 	return u, nil
+}
+
+// queue is where the attempt waits for its password to be hashed.
+func (a attempt) queue() queue {
+	if a.browser != "" {
+		return queue{"account " + a.account, true}
+	}
+	return queueOf(a.address)
+}
+
+// failed records a failed attempt at an account in the audit log; an unknown account has no
+// log. It does not wait for the write, which would tell by its time who has an account.
+func (g *core) failed(ctx context.Context, id postern.UserID, address, act string) {
+	if id == "" || g.logins.failure.Take(ctx, string(id), tooManySignIns) != nil {
+		return
+	}
+	g.db.Audit.RecordLater(userAct(g.time(), access.Self{ID: id, Address: address}, act))
 }
 
 // SignedIn records in the audit log that a person has signed in.
@@ -174,23 +206,32 @@ func (g Users) reenter(
 	if len(password) > maxPassword {
 		return u, "", postern.Invalid(pointer, "this password is not correct")
 	}
-	if err := g.logins.take(ctx, address, g.logins.again(id)); err != nil {
+	place, err := g.hashing.enter(ownQueue(id))
+	if err != nil {
+		return u, "", err
+	}
+	defer place.leave()
+	if err := g.logins.take(ctx, attempt{address: address, account: g.logins.again(id)}); err != nil {
 		return u, "", err
 	}
 	u, hash, ok, err := g.db.Users.Get(ctx, id)
 	if err != nil {
 		return u, "", err
 	}
-	same, err := g.hashing.matches(ctx, password, hash)
+	same, err := place.matches(ctx, password, hash)
 	switch {
 	case err != nil:
 	case ok && same:
 		g.logins.prove(id)
 	default:
+		g.failed(ctx, id, address, "user.password-refused")
 		err = postern.Invalid(pointer, "this password is not correct")
 	}
 	return u, hash, err
 }
+
+// ownQueue is the queue of a user who is signed in.
+func ownQueue(id postern.UserID) queue { return queue{"user " + string(id), true} }
 
 func (g Users) setPassword(
 	ctx context.Context, u postern.User, before, password, address string,
@@ -198,7 +239,7 @@ func (g Users) setPassword(
 	if err := checkPassword(password, u.Email); err != nil {
 		return u, err
 	}
-	hash, err := g.hashing.hash(ctx, password)
+	hash, err := g.hashing.hash(ctx, ownQueue(u.ID), password)
 	if err != nil {
 		return u, err
 	}

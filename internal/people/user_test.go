@@ -3,6 +3,8 @@ package people
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +64,7 @@ func TestSetUpLinkMakesOneOwner(t *testing.T) {
 				in.Email = fmt.Sprintf("u%d@example.com", i)
 				if u, err := g.Users.SetUp(t.Context(), token, "", in); err == nil {
 					made.Store(u.ID, true)
-				} else if postern.ReasonOf(err) != postern.NotFound {
+				} else if r := postern.ReasonOf(err); r != postern.NotFound && r != postern.RateLimited {
 					t.Errorf("set up: %v", err)
 				}
 			})
@@ -150,12 +152,12 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {
 		u, _ := first(t, g)
-		got, err := g.Users.SignIn(t.Context(), "192.0.2.1", "ADA@example.com", goodPassword)
+		got, err := g.signIn(t, "192.0.2.1", "ADA@example.com", goodPassword)
 		if err != nil || got.ID != u.ID {
 			t.Errorf("sign in = %v, %v", got, err)
 		}
-		_, wrong := g.Users.SignIn(t.Context(), "192.0.2.1", "ada@example.com", "another password")
-		_, unknown := g.Users.SignIn(t.Context(), "192.0.2.1", "eve@example.com", goodPassword)
+		_, wrong := g.signIn(t, "192.0.2.1", "ada@example.com", "another password")
+		_, unknown := g.signIn(t, "192.0.2.1", "eve@example.com", goodPassword)
 		if postern.ReasonOf(wrong) != postern.Unauthorized || !errors.Is(unknown, wrong) ||
 			unknown.Error() != wrong.Error() {
 			t.Errorf("a wrong password is told %v, an unknown account %v", wrong, unknown)
@@ -166,31 +168,171 @@ func TestT16SignInTellsNobodyWhoHasAnAccount(t *testing.T) {
 func TestT16GuessesAreFewAndLockNobodyOut(t *testing.T) {
 	t.Parallel()
 	q := newLoginThrottle()
+	const ada = "ada@example.com"
+	guess := func(address string) error { return q.take(t.Context(), attempt{address, ada, ""}) }
 	tried := 0
 	for range 10_000 { // from one network, in one moment
-		if q.take(t.Context(), "2001:db8::"+fmt.Sprintf("%x", tried+1), "ada@example.com") == nil {
+		if guess("2001:db8::"+strconv.Itoa(tried+1)) == nil {
 			tried++
 		}
 	}
 	if tried > attemptsNear {
 		t.Errorf("%d passwords were tried from one network, want at most %d", tried, attemptsNear)
 	}
-	if err := q.take(t.Context(), "192.0.2.7", "ada@example.com"); err != nil {
+	if err := guess("192.0.2.7"); err != nil {
 		t.Errorf("the user at home cannot sign in: %v", err)
 	}
-	for i := range 1000 { // from a thousand
-		if q.take(t.Context(), fmt.Sprintf("198.51.%d.%d", i/250, i%250), "ada@example.com") == nil {
+	const networks = 100
+	for i := range 10 * networks {
+		if guess(fmt.Sprintf("198.51.100.%d", i%networks)) == nil {
 			tried++
 		}
 	}
-	if tried > attemptsOfAccount {
-		t.Errorf("%d passwords were tried, want at most %d", tried, attemptsOfAccount)
+	if most := attemptsOfAccount + networks*attemptsUnderAttack/2; tried > most {
+		t.Errorf("%d passwords were tried from %d networks, want at most %d", tried, networks, most)
 	}
-	if e, _ := errors.AsType[*postern.Error](q.take(t.Context(), "192.0.2.9", "ada@example.com")); e == nil ||
-		e.Reason != postern.RateLimited ||
+	if e, _ := errors.AsType[*postern.Error](guess("198.51.100.1")); e == nil || e.Reason != postern.RateLimited ||
 		e.RetryAfter <= 0 {
 		t.Errorf("one too many is told %v", e)
 	}
+	if err := guess("192.0.2.9"); err != nil {
+		t.Errorf("a network from which nobody guessed is locked out: %v", err)
+	}
+	if err := q.take(t.Context(), attempt{"198.51.100.1", ada, "browser"}); err != nil {
+		t.Errorf("the user's own browser is locked out: %v", err)
+	}
+}
+
+// A browser that has signed in to an account is known to that account, and to no other.
+func TestT16KnownBrowserHasItsOwnAttempts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, open(t, ""))
+	bob := o.hire("bob@example.com", postern.Viewer).Member
+	remember := func(id postern.UserID, cookie string) string {
+		value, _, err := o.SignIns.Remember(t.Context(), access.Self{ID: id}, cookie)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	bobs := remember(bob.UserID, "")
+	both := remember(o.owner.Member.UserID, bobs)
+	for range attemptsNear { // somebody in the same network
+		_, _ = o.signIn(t, "192.0.2.1", "ada@example.com", "not this one")
+	}
+	with := func(cookie string) postern.Reason {
+		_, err := o.Users.SignIn(t.Context(), Credentials{
+			Email: "Ada@example.com", Password: goodPassword, Address: "192.0.2.1", Browser: cookie,
+		})
+		return reasonOrNone(err)
+	}
+	for _, cookie := range []string{
+		"", "x", ".", bobs, both + "x", "x" + both, strings.ToUpper(both), strings.Split(both, ".")[0],
+		remember(bob.UserID, bobs) + strings.Repeat(".x", 100),
+	} {
+		if got := with(cookie); got != postern.RateLimited {
+			t.Errorf("the cookie %q is answered %q", cookie, got)
+		}
+	}
+	if got := with(both); got != "" {
+		t.Errorf("the browser of both is answered %q", got)
+	}
+	for range attemptsNear { // who has stolen it
+		_, _ = o.Users.SignIn(t.Context(), Credentials{Email: "ada@example.com", Password: "no", Browser: both})
+	}
+	if got := with(both); got != postern.RateLimited {
+		t.Errorf("guesses with a cookie are endless: %q", got)
+	}
+	many := both
+	for i := range knownAccounts {
+		many = remember(o.hire(fmt.Sprintf("u%d@example.com", i), postern.Viewer).Member.UserID, many)
+	}
+	if n := strings.Count(many, "."); n != knownAccounts {
+		t.Errorf("the cookie has %d accounts, want %d", n, knownAccounts)
+	}
+}
+
+// 66 sign-ins at once fill the queue of their network and no other.
+func TestT16ParallelSignInsDelayNobodyElse(t *testing.T) {
+	t.Parallel()
+	g := open(t, "")
+	h := g.hashing
+	for range h.free {
+		h.line(false) // a password is being hashed in every slot, until the end
+	}
+	slots, results := len(h.waiting), make(chan error)
+	if slots != 0 {
+		t.Fatalf("%d wait for a free slot", slots)
+	}
+	for i := range 66 {
+		go func() {
+			_, err := g.signIn(t, "192.0.2.1", fmt.Sprintf("u%d@example.com", i), goodPassword)
+			results <- err
+		}()
+	}
+	for range 66 - maxHashOfQueue {
+		if e, _ := errors.AsType[*postern.Error](<-results); e == nil || e.Reason != postern.RateLimited ||
+			e.RetryAfter <= 0 {
+			t.Fatalf("a full queue is told %v", e)
+		}
+	}
+	p, err := h.enter(queueOf("192.0.2.2"))
+	if err != nil {
+		t.Fatalf("another network is refused: %v", err)
+	}
+	defer p.leave()
+	turn := h.line(false)
+	h.mu.Lock()
+	if ahead := slices.Index(h.waiting, turn); ahead > maxHashOfQueue {
+		t.Errorf("another network waits for %d passwords, want at most %d", ahead, maxHashOfQueue)
+	}
+	h.mu.Unlock()
+	known := h.line(true)
+	h.pass() // one of those being hashed is done
+	<-known
+	for range maxHashOfQueue + 2 {
+		h.pass()
+	}
+	<-turn
+	for range maxHashOfQueue {
+		if err := <-results; postern.ReasonOf(err) != postern.Unauthorized {
+			t.Errorf("a sign-in that waited is answered %v", err)
+		}
+	}
+}
+
+// Strangers from many networks do not fill the queues of those who are known.
+func TestT16StrangersLeaveTheQueuesOfKnownBrowsers(t *testing.T) {
+	t.Parallel()
+	h := newHashing(64)
+	for i := range 2 * maxHashQueue {
+		_, err := h.enter(queueOf(fmt.Sprintf("198.51.100.%d", i)))
+		if full := i >= maxHashQueue; (err != nil) != full {
+			t.Fatalf("stranger %d is told %v", i, err)
+		}
+	}
+	p, err := h.enter(queue{"account ada@example.com", true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.leave(); len(h.places) != maxHashQueue {
+		t.Errorf("%d queues have places, want those of the strangers: %d", len(h.places), maxHashQueue)
+	}
+}
+
+// A caller who no longer waits leaves its slot to the next.
+func TestSlotOfWhoLeavesGoesOn(t *testing.T) {
+	t.Parallel()
+	h := newHashing(64)
+	for range h.free {
+		h.line(false)
+	}
+	first, second, third := h.line(false), h.line(true), h.line(false)
+	h.forget(second)
+	h.pass()
+	<-first
+	h.forget(first) // it had its turn already
+	<-third
 }
 
 func TestOnlySoManyUsersAreRememberedWhoEnteredTheirPassword(t *testing.T) {
@@ -212,7 +354,7 @@ func TestT16OneNetworkTriesFewPasswordsInAll(t *testing.T) {
 	t.Parallel()
 	q, tried := newLoginThrottle(), 0
 	for i := range 1000 {
-		if q.take(t.Context(), "192.0.2.1", fmt.Sprintf("u%d@example.com", i)) == nil {
+		if q.take(t.Context(), attempt{"192.0.2.1", fmt.Sprintf("u%d@example.com", i), ""}) == nil {
 			tried++
 		}
 	}
@@ -227,11 +369,9 @@ func TestGuessesElsewhereLeaveTheUserAtTheAccount(t *testing.T) {
 	g := open(t, "")
 	u, _ := first(t, g)
 	for i := range 3 * attemptsOfAccount {
-		_ = g.logins.take(t.Context(), fmt.Sprintf("198.51.100.%d", i), u.Email)
+		_ = g.logins.take(t.Context(), attempt{fmt.Sprintf("198.51.100.%d", i%4), u.Email, ""})
 	}
-	if _, err := g.Users.SignIn(
-		t.Context(), "192.0.2.9", u.Email, goodPassword,
-	); postern.ReasonOf(err) != postern.RateLimited {
+	if _, err := g.signIn(t, "198.51.100.1", u.Email, goodPassword); postern.ReasonOf(err) != postern.RateLimited {
 		t.Errorf("the sign-in is open: %v", err)
 	}
 	if _, err := g.Users.ChangePassword(
@@ -288,7 +428,7 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		}
 		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "",
 			postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
-			by := access.Actor{Member: m}
+			by := access.Actor{Member: m, Recent: true}
 			by.Member.Role = role
 			if _, _, err := g.Keys.Create(
 				t.Context(), by, m.WorkspaceID, gateway.NewKey{Name: "k"},
@@ -306,7 +446,7 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("nobody reads the keys: %v", err)
 		}
-		developer := access.Actor{Member: m}
+		developer := access.Actor{Member: m, Recent: true}
 		developer.Member.Role = postern.Developer
 		if _, err := g.Audit.List(
 			t.Context(), developer, m.WorkspaceID, ActQuery{},

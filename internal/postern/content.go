@@ -1,5 +1,7 @@
 package postern
 
+import "unicode/utf8"
+
 // Kind is the kind of a message. It is the message's "type" in the API, in
 // events and in the database.
 type Kind string
@@ -13,7 +15,7 @@ const (
 	KindUnsupported Kind = "unsupported"
 )
 
-// MaxText bounds the text of a message, in bytes of UTF-8.
+// MaxText bounds the text of a message, in characters: Unicode code points.
 const MaxText = 65_536
 
 // Content is what a message says, apart from who wrote it to whom. The same
@@ -21,7 +23,9 @@ const MaxText = 65_536
 // events and to the database.
 type Content struct {
 	Kind Kind
-	Text string // the text, or the caption of a kind that has one; at most MaxText bytes
+	Text string // the text, or the caption of a kind that has one; at most MaxText characters
+	// Truncated reports that a part of a received message was longer than its limit and was cut.
+	Truncated bool
 	Extra
 }
 
@@ -89,8 +93,8 @@ func (c Content) Check() error {
 		return Invalid("/location", "a text message has no location")
 	case c.Text == "":
 		return Invalid("/body", "a text message needs a body")
-	case len(c.Text) > MaxText:
-		return Errorf(PayloadTooLarge, "a text may be at most %d bytes long in UTF-8", MaxText)
+	case utf8.RuneCountInString(c.Text) > MaxText:
+		return Errorf(PayloadTooLarge, "a text may have at most %d characters", MaxText)
 	}
 	return nil
 }

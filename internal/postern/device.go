@@ -56,25 +56,27 @@ const (
 
 // Device is a linked messaging account, or one that waits to be linked.
 type Device struct {
-	ID           DeviceID          `json:"id" doc:"Opaque id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Status       Status            `json:"status" doc:"State of the session; sends can succeed while it is connected." enum:"unlinked,linking,connecting,connected,disconnected,paused,restricted,conflict,logged_out,banned" example:"connected"`
-	Name         string            `json:"name" doc:"Name given by the owner." example:"Support"`
-	StatusReason Maybe             `json:"statusReason" nullable:"true" doc:"Why the device is in this state." example:"socket-closed"`
-	Mode         string            `json:"mode" enum:"live,sandbox" doc:"Whether the account is on the real network or on the simulated one." example:"live"`
-	PhoneNumber  Maybe             `json:"phoneNumber" nullable:"true" doc:"The account's number, once linked." example:"+15550001111"`
-	DisplayName  Maybe             `json:"displayName" nullable:"true" doc:"The account's own name on the network." example:"Acme"`
-	Metadata     map[string]string `json:"metadata" doc:"The owner's own labels."`
-	Pace         *Pace             `json:"pace" nullable:"true" doc:"Sending rate; null means the operator's default."`
-	Receive      Receive           `json:"receive" doc:"Which kinds of chats are stored and make events. The others are acknowledged to the network and dropped."`
-	CreatedAt    Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	LinkedAt     Time              `json:"linkedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	ConnectedAt  Time              `json:"connectedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	LastSeenAt   Time              `json:"lastSeenAt" format:"date-time" nullable:"true" doc:"When the network was last heard from." example:"2026-11-21T09:00:00.000Z"`
+	ID              DeviceID          `json:"id" doc:"Opaque id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Status          Status            `json:"status" doc:"State of the session; sends can succeed while it is connected." enum:"unlinked,linking,connecting,connected,disconnected,paused,restricted,conflict,logged_out,banned" example:"connected"`
+	Name            string            `json:"name" doc:"Name given by the owner." example:"Support"`
+	StatusReason    Maybe             `json:"statusReason" nullable:"true" doc:"Why the device is in this state." example:"socket-closed"`
+	RestrictedUntil Time              `json:"restrictedUntil" format:"date-time" nullable:"true" doc:"When the restriction ends, if the status is restricted and the network gave a time." example:"2026-11-21T10:00:00.000Z"`
+	Mode            string            `json:"mode" enum:"live,sandbox" doc:"Whether the account is on the real network or on the simulated one." example:"live"`
+	PhoneNumber     Maybe             `json:"phoneNumber" nullable:"true" doc:"The account's number, once linked." example:"+15550001111"`
+	DisplayName     Maybe             `json:"displayName" nullable:"true" doc:"The account's own name on the network." example:"Acme"`
+	Metadata        map[string]string `json:"metadata" doc:"The owner's own labels."`
+	Pace            *Pace             `json:"pace" nullable:"true" doc:"Sending rate; null means the operator's default."`
+	Receive         Receive           `json:"receive" doc:"Which kinds of chats are stored and make events. The others are acknowledged to the network and dropped."`
+	CreatedAt       Time              `json:"createdAt" format:"date-time" nullable:"true" doc:"When the device was created." example:"2026-11-21T09:00:00.000Z"`
+	LinkedAt        Time              `json:"linkedAt" format:"date-time" nullable:"true" doc:"When the account was linked; null if it never was." example:"2026-11-21T09:00:00.000Z"`
+	ConnectedAt     Time              `json:"connectedAt" format:"date-time" nullable:"true" doc:"When the session last became connected." example:"2026-11-21T09:00:00.000Z"`
+	LastSeenAt      Time              `json:"lastSeenAt" format:"date-time" nullable:"true" doc:"When the network was last heard from." example:"2026-11-21T09:00:00.000Z"`
 
 	WorkspaceID WorkspaceID `json:"-"`
 	Account     string      `json:"-"` // the network's name for the link; "" if not linked
 	Desired     Desired     `json:"-"`
 	Turn        int         `json:"-"` // increases when the work in progress for the device must start over
+	Crashes     int         `json:"-"` // of the process, while it processed what the network sent to the device
 	Proxy       []byte      `json:"-"` // encrypted URL of the proxy to the network; empty: none
 }
 
@@ -122,8 +124,8 @@ func (p *Pace) Or(def Pace) Pace {
 // Receive says from which kinds of chats a device receives messages.
 type Receive struct {
 	Direct   bool `json:"direct" doc:"Chats with one person." example:"true"`
-	Groups   bool `json:"groups" example:"true"`
-	Channels bool `json:"channels" example:"false"`
+	Groups   bool `json:"groups" doc:"Groups." example:"true"`
+	Channels bool `json:"channels" doc:"Channels that the account follows." example:"false"`
 	Status   bool `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
 }
 
@@ -154,13 +156,13 @@ const (
 // Link is one attempt to link a device by showing a code to a phone.
 type Link struct {
 	ID          LinkID     `json:"id" doc:"Opaque id of the attempt." example:"lnk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	DeviceID    DeviceID   `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	DeviceID    DeviceID   `json:"deviceId" doc:"The device that is to be linked." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Method      string     `json:"method" enum:"qr,code" doc:"qr: the phone scans the code. code: its owner enters it." example:"qr"`
-	Status      LinkStatus `json:"status" enum:"pending,passkey_required,linked,expired,failed" example:"pending"`
+	Status      LinkStatus `json:"status" enum:"pending,passkey_required,linked,expired,failed" doc:"State of the attempt. It is open while pending or passkey_required." example:"pending"`
 	QR          Maybe      `json:"qr" nullable:"true" doc:"Text of the QR code to show now. It changes; see qrExpiresAt."`
-	QRExpiresAt Time       `json:"qrExpiresAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:20.000Z"`
+	QRExpiresAt Time       `json:"qrExpiresAt" format:"date-time" nullable:"true" doc:"When the code to show changes." example:"2026-11-21T09:00:20.000Z"`
 	PairingCode Maybe      `json:"pairingCode" nullable:"true" doc:"Code to enter on the phone, when the method is code." example:"7KQ2-M4XB"`
-	ExpiresAt   Time       `json:"expiresAt" format:"date-time" nullable:"true" example:"2026-11-21T09:03:00.000Z"`
+	ExpiresAt   Time       `json:"expiresAt" format:"date-time" nullable:"true" doc:"When the attempt ends if no phone has been linked." example:"2026-11-21T09:03:00.000Z"`
 	Reason      Maybe      `json:"reason" nullable:"true" doc:"Why the attempt ended without a link." example:"timeout"`
 
 	WorkspaceID WorkspaceID `json:"-"`

@@ -22,6 +22,7 @@ const (
 	QuotaExhausted       Reason = "quota-exhausted"
 	DeviceLimit          Reason = "device-limit"
 	EndpointLimit        Reason = "endpoint-limit"
+	ResourceLimit        Reason = "resource-limit"
 	NotFound             Reason = "not-found"
 	MethodNotAllowed     Reason = "method-not-allowed"
 	NotAcceptable        Reason = "not-acceptable"
@@ -30,12 +31,12 @@ const (
 	HeadersTooLarge      Reason = "headers-too-large"
 	DeviceNotConnected   Reason = "device-not-connected"
 	DeviceAlreadyLinked  Reason = "device-already-linked"
+	NumberAlreadyLinked  Reason = "number-already-linked"
 	LinkAlreadyOpen      Reason = "link-already-open"
 	NoOpenLink           Reason = "no-open-link"
 	NotLinked            Reason = "device-not-linked"
 	NoPasskeyWanted      Reason = "no-passkey-wanted"
 	PasskeyNotSupported  Reason = "passkey-not-supported" //nolint:gosec // a reason, no secret
-	NumberTaken          Reason = "number-taken"
 	EndpointNotActive    Reason = "endpoint-not-active"
 	EndpointIsPaused     Reason = "endpoint-paused"
 	ReplayLimit          Reason = "replay-limit"
@@ -92,6 +93,18 @@ func Invalid(pointer, format string, args ...any) *Error {
 		Reason: ValidationFailed, Detail: "the request has fields that cannot be accepted",
 		Fields: []Field{{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}},
 	}
+}
+
+// maxStep is how many bytes of a member's name a pointer shows.
+const maxStep = 100
+
+// Step returns the step of a JSON pointer to a member (RFC 6901). A long name is
+// cut: a pointer names a place, and must not be a way to send text back.
+func Step(name string) string {
+	if len(name) > maxStep {
+		name = strings.ToValidUTF8(name[:maxStep], "")
+	}
+	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
 // ReasonOf returns the Reason of err, or Internal if err is not an *Error.

@@ -48,6 +48,7 @@ type Key struct {
 	LastUsedAt  Time        `json:"lastUsedAt"`
 	ExpiresAt   Time        `json:"expiresAt"`
 	RevokedAt   Time        `json:"revokedAt"`
+	CreatedBy   UserID      `json:"createdBy"` // the member; "" for the operator, or if it is unknown
 	Hash        [32]byte    `json:"-"`
 }
 

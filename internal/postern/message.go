@@ -44,12 +44,18 @@ const (
 	EncryptionFailed  FailureCode = "ENCRYPTION_FAILED"
 	DeviceLoggedOut   FailureCode = "DEVICE_LOGGED_OUT"
 	Unconfirmed       FailureCode = "UNCONFIRMED"
+
+	// The codes of inbound messages that could not be read.
+	DecryptionFailed   FailureCode = "DECRYPTION_FAILED"   // the sender was asked to send it again
+	DecryptionPanicked FailureCode = "DECRYPTION_PANICKED" // it was tried three times
+	MalformedMessage   FailureCode = "MALFORMED_MESSAGE"   // the envelope, such as its time
+	MalformedContent   FailureCode = "MALFORMED_CONTENT"   // decrypted, but not a message
 )
 
-// Failure says why a message failed.
+// Failure says why a message failed, or why it could not be read.
 type Failure struct {
-	Code   FailureCode `json:"code" example:"RECIPIENT_NOT_FOUND"`
-	Detail string      `json:"detail" example:"the number is not on the network"`
+	Code   FailureCode `json:"code" enum:"RECIPIENT_NOT_FOUND,RESTRICTED,NETWORK_REJECTED,ENCRYPTION_FAILED,DEVICE_LOGGED_OUT,UNCONFIRMED,DECRYPTION_FAILED,DECRYPTION_PANICKED,MALFORMED_MESSAGE,MALFORMED_CONTENT" doc:"A stable word to branch on." example:"RECIPIENT_NOT_FOUND"`
+	Detail string      `json:"detail" doc:"The cause, for people." example:"the number is not on the network"`
 }
 
 // Message is one message, inbound or outbound. Its JSON form is [MessageObject].

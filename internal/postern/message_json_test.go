@@ -52,7 +52,8 @@ func TestBytesOfAMessage(t *testing.T) {
 			event(written(), MessageEcho),
 			`{"id":"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA","from":"+15550001111","body":"a < b & \"c\" 👋",` +
 				`"chatId":"+15551234567","type":"text","to":"+15551234567","replyTo":"msg_1","fromName":"Ada",` +
-				`"fromLid":"lid:123456","source":"api","sentAt":"2023-11-14T22:13:21.000Z"}`,
+				`"fromLid":"lid:123456","source":"api","error":{"code":"NETWORK_REJECTED","detail":"no"},` +
+				`"sentAt":"2023-11-14T22:13:21.000Z"}`,
 		},
 		"an arrival without members": {
 			event(Message{Content: Unsupported()}, MessageReceived),

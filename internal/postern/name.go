@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the largest size of a name of a workspace, key, device or passkey, in
-// bytes.
+// MaxName is how many characters the name of a workspace, key, device or passkey may
+// have.
 const MaxName = 200
 
 // CheckName refuses a name that is empty, longer than [MaxName], or not plain text.
 // The pointer says which field of the request is wrong.
 func CheckName(pointer, name string) error {
-	if name == "" || len(name) > MaxName || !IsPlainText(name) {
-		return Invalid(pointer, "a name must have 1 to %d bytes of plain text", MaxName)
+	if name == "" || utf8.RuneCountInString(name) > MaxName || !IsPlainText(name) {
+		return Invalid(pointer, "a name must have 1 to %d characters of plain text", MaxName)
 	}
 	return nil
 }

@@ -4,38 +4,40 @@ import "encoding/json"
 
 // notice is an event that is about no device and is not in the log.
 type notice struct {
-	EventID     EventID       `json:"eventId"`
-	Type        EventType     `json:"type"`
-	Timestamp   Time          `json:"timestamp"`
-	DeviceID    DeviceID      `json:"deviceId"`
-	WorkspaceID WorkspaceID   `json:"workspaceId"`
-	Test        *testNotice   `json:"test,omitempty"`
-	Webhook     *disabledHook `json:"webhook,omitempty"`
+	EventID     EventID           `json:"eventId"`
+	Type        EventType         `json:"type"`
+	Timestamp   Time              `json:"timestamp"`
+	DeviceID    DeviceID          `json:"deviceId"`
+	WorkspaceID WorkspaceID       `json:"workspaceId"`
+	Test        *Tested           `json:"test,omitempty"`
+	Webhook     *DisabledEndpoint `json:"webhook,omitempty"`
 }
 
-type testNotice struct {
-	EndpointID EndpointID `json:"endpointId"`
+// Tested is the object of a webhook.test.
+type Tested struct {
+	EndpointID EndpointID `json:"endpointId" doc:"The endpoint that the event was sent to." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
-// disabledHook names an endpoint without its URL, which may contain a secret.
-type disabledHook struct {
-	ID           EndpointID     `json:"id"`
-	Description  string         `json:"description"`
-	Status       EndpointStatus `json:"status"`
-	StatusReason Maybe          `json:"statusReason"`
+// DisabledEndpoint is the object of a webhook.disabled. It names an endpoint without its URL,
+// which may contain a secret.
+type DisabledEndpoint struct {
+	ID           EndpointID     `json:"id" doc:"Id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Description  string         `json:"description" doc:"The note for people that it was given." example:"orders service"`
+	Status       EndpointStatus `json:"status" enum:"disabled" doc:"Always disabled." example:"disabled"`
+	StatusReason Maybe          `json:"statusReason" nullable:"true" enum:"gone,failing" doc:"Why: it responded with 410 (gone), or no delivery succeeded for five days (failing)." example:"failing"`
 }
 
 // TestNotice is the body of a webhook.test for the endpoint.
 func (e Endpoint) TestNotice(id EventID, at Time) []byte {
 	return encodeNotice(
-		notice{EventID: id, Type: WebhookTest, Timestamp: at, WorkspaceID: e.WorkspaceID, Test: &testNotice{e.ID}})
+		notice{EventID: id, Type: WebhookTest, Timestamp: at, WorkspaceID: e.WorkspaceID, Test: &Tested{e.ID}})
 }
 
 // DisabledNotice is the body of a webhook.disabled about the endpoint.
 func (e Endpoint) DisabledNotice(id EventID, at Time) []byte {
 	return encodeNotice(notice{
 		EventID: id, Type: WebhookDisabled, Timestamp: at, WorkspaceID: e.WorkspaceID,
-		Webhook: &disabledHook{e.ID, e.Description, e.Status, e.StatusReason},
+		Webhook: &DisabledEndpoint{e.ID, e.Description, e.Status, e.StatusReason},
 	})
 }
 

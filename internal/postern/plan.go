@@ -9,7 +9,38 @@ type Plan struct {
 	RequestsPerMinute int  // API requests per minute, for each key and for the workspace
 	Endpoints         int  // webhook endpoints
 	FirstAttempts     int  // first attempts of deliveries per minute; the rest wait
+	Caps              Caps
 }
+
+// Caps limit what a workspace may hold of the things that cost no quota. Whatever can be
+// created has a limit: here, in Plan.Endpoints, or below for all plans.
+type Caps struct {
+	Devices     int // linked or not
+	Keys        int // that work; rotation may double them, and a day may create four times as many
+	Members     int
+	Invitations int // open ones
+}
+
+// The limits of all plans. One link attempt with one link page is open for a device.
+const (
+	// MaxReplays is how many replays run for one endpoint at the same time.
+	MaxReplays = 10
+	// MaxMemberships is how many workspaces one person may belong to.
+	MaxMemberships = 200
+	// MaxSignIns is how many login sessions a person may have. A new one ends the oldest.
+	MaxSignIns = 100
+	// MaxPasskeys is how many passkeys a person may have.
+	MaxPasskeys = 20
+	// MaxIdentities is how many accounts at providers a person may connect.
+	MaxIdentities = 10
+)
+
+// pagesPerMinute is the dashboard's allowance on plans without the API.
+const pagesPerMinute = 300
+
+// PagesPerMinute is how many requests the dashboard answers in a minute, for each person and
+// for the workspace. They do not count as API requests.
+func (p Plan) PagesPerMinute() int { return max(p.RequestsPerMinute, pagesPerMinute) }
 
 // PlanNames lists the plans from small to large.
 func PlanNames() []string { return []string{"free", "starter", "growth", "pro", "enterprise"} }
@@ -18,15 +49,15 @@ func PlanNames() []string { return []string{"free", "starter", "growth", "pro", 
 func PlanByName(name string) (p Plan, ok bool) {
 	switch name {
 	case "free":
-		return Plan{Name: name, Devices: 1, Messages: 500}, true
+		return Plan{Name: name, Devices: 1, Messages: 500, Caps: Caps{5, 5, 5, 5}}, true
 	case "starter":
-		return Plan{name, 1, 3_000, true, 300, 5, 600}, true
+		return Plan{name, 1, 3_000, true, 300, 5, 600, Caps{5, 20, 10, 10}}, true
 	case "growth":
-		return Plan{name, 5, 30_000, true, 1_200, 20, 6_000}, true
+		return Plan{name, 5, 30_000, true, 1_200, 20, 6_000, Caps{25, 50, 50, 25}}, true
 	case "pro":
-		return Plan{name, 15, 300_000, true, 6_000, 50, 30_000}, true
+		return Plan{name, 15, 300_000, true, 6_000, 50, 30_000, Caps{75, 100, 200, 50}}, true
 	case "enterprise":
-		return Plan{name, 50, 1_000_000, true, 30_000, 200, 150_000}, true
+		return Plan{name, 50, 1_000_000, true, 30_000, 200, 150_000, Caps{250, 500, 1_000, 100}}, true
 	}
 	return Plan{}, false
 }
@@ -67,6 +98,9 @@ func (l Limits) With(change Limits) Limits {
 	}
 }
 
+// devicesForEach is how many devices, linked or not, there may be for each that may be linked.
+const devicesForEach = 5
+
 // Entitlement is the workspace's plan with the operator's limits; ok is false if its plan
 // does not exist.
 func (w Workspace) Entitlement() (p Plan, ok bool) {
@@ -76,6 +110,7 @@ func (w Workspace) Entitlement() (p Plan, ok bool) {
 	}
 	if w.Limits.Devices != nil {
 		p.Devices = *w.Limits.Devices
+		p.Caps.Devices = max(p.Caps.Devices, devicesForEach*p.Devices)
 	}
 	return p, ok
 }

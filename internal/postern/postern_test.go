@@ -1,41 +1,14 @@
 package postern
 
 import (
+	"cmp"
 	"encoding/json"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
-
-func TestParsePhoneTakesNumbersAndNothingElse(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"+15551234567": "+15551234567", "15551234567": "+15551234567", "15551234567@s.whatsapp.net": "+15551234567", "15551234567@c.us": "+15551234567",
-		"+1234567": "+1234567", "+123456789012345": "+123456789012345",
-		"": "", "+": "", "+123456": "", "+1234567890123456": "", "+05551234567": "", "+1 555 123 4567": "", "+1(555)1234567": "", "++15551234567": "",
-		"+1555123456٧": "", "+１５５５１２３４５６７": "", "+15551234567;ext=1": "", "+15551234567 ": "", "\u202a+15551234567": "", "15551234567:5@s.whatsapp.net": "", "status@broadcast": "", "123456789-123@g.us": "", "+1555123456x": "",
-	} {
-		got, ok := ParsePhone(in)
-		if got != want || ok != (want != "") {
-			t.Errorf("ParsePhone(%q) = %q, %v, want %q", in, got, ok, want)
-		}
-	}
-}
-
-func FuzzParsePhone(f *testing.F) {
-	f.Add("+15551234567")
-	f.Add("٣@s.whatsapp.net")
-	f.Fuzz(func(t *testing.T, s string) {
-		got, ok := ParsePhone(s)
-		if !ok {
-			return
-		}
-		if again, ok := ParsePhone(got); !ok || again != got || len(got) < 8 || len(got) > 16 ||
-			strings.Trim(got[1:], "0123456789") != "" {
-			t.Errorf("ParsePhone(%q) = %q, which is not stable", s, got)
-		}
-	})
-}
 
 func TestKeysHaveTheirFormAndATypoIsSeen(t *testing.T) {
 	t.Parallel()
@@ -154,4 +127,43 @@ func TestPlansAreTheInterfaces(t *testing.T) {
 	if _, ok := PlanByName("gold"); ok {
 		t.Error("there is a plan gold")
 	}
+}
+
+// TestLimitsAreDocumented compares docs/limits.md with the table of plans.
+func TestLimitsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(Plan) int{
+		"linked devices":                     func(p Plan) int { return p.Devices },
+		"devices in total, linked or not":    func(p Plan) int { return p.Caps.Devices },
+		"messages per month":                 func(p Plan) int { return p.Messages },
+		"API keys that work":                 func(p Plan) int { return p.Caps.Keys },
+		"members":                            func(p Plan) int { return p.Caps.Members },
+		"open invitations":                   func(p Plan) int { return p.Caps.Invitations },
+		"webhook endpoints":                  func(p Plan) int { return p.Endpoints },
+		"first delivery attempts per minute": func(p Plan) int { return p.FirstAttempts },
+		"API requests per minute, per key and for the workspace":          func(p Plan) int { return p.RequestsPerMinute },
+		"dashboard requests per minute, per person and for the workspace": Plan.PagesPerMinute,
+	} {
+		row := "| " + name + " |"
+		for _, plan := range PlanNames() {
+			p, _ := PlanByName(plan)
+			row += " " + cmp.Or(grouped(of(p)), "–") + " |"
+		}
+		if !strings.Contains(string(text), row) {
+			t.Errorf("docs/limits.md lacks %q", row)
+		}
+	}
+}
+
+// grouped is a number with commas; "" for 0.
+func grouped(n int) string {
+	text := strings.TrimPrefix(strconv.Itoa(n), "0")
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

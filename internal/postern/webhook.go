@@ -22,30 +22,32 @@ const HandshakeTries = 5
 
 // Endpoint is a URL at which a workspace receives events.
 type Endpoint struct {
-	ID             EndpointID        `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	URL            string            `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
-	PendingURL     Maybe             `json:"pendingUrl" nullable:"true" doc:"A new URL that has not answered the challenge yet; url stays in use until it has." example:"https://hooks.example.com/new"`
-	Description    string            `json:"description" example:"orders service"`
-	Events         []string          `json:"events" nullable:"false" doc:"Names, prefixes such as message.*, or *." example:"[\"*\"]"`
-	DeviceIDs      []DeviceID        `json:"deviceIds" nullable:"true" doc:"Only events of these devices; null for all." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
-	Headers        map[string]string `json:"headers" doc:"Fixed headers sent with every delivery."`
-	Status         EndpointStatus    `json:"status" enum:"pending,active,failed,paused,disabled" example:"active"`
-	StatusReason   Maybe             `json:"statusReason" nullable:"true" doc:"Why it is not active, or why pendingUrl was not accepted." example:"challenge"`
-	SecretLastFour string            `json:"secretLastFour" doc:"Last four characters of the signing secret." example:"x9Q="`
-	CreatedAt      Time              `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	VerifiedAt     Time              `json:"verifiedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:01.000Z"`
-	MaxInFlight    int               `json:"maxInFlight" doc:"How many deliveries may run at once, 1 to 64." example:"8"`
-	Ordered        bool              `json:"ordered" doc:"Whether the events of a chat are delivered in order."`
+	ID             EndpointID     `json:"id" doc:"Opaque id of the endpoint." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	URL            string         `json:"url" doc:"Where events are posted." example:"https://hooks.example.com/postern"`
+	PendingURL     Maybe          `json:"pendingUrl" nullable:"true" doc:"A new URL that has not answered the challenge yet; url stays in use until it has." example:"https://hooks.example.com/new"`
+	Description    string         `json:"description" doc:"A note for people." example:"orders service"`
+	Events         []string       `json:"events" nullable:"false" doc:"Types of events that it receives: names, prefixes such as message.*, or *." example:"[\"*\"]"`
+	DeviceIDs      []DeviceID     `json:"deviceIds" nullable:"true" doc:"Only events of these devices; null for all." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
+	Headers        []string       `json:"headers" nullable:"false" doc:"Names of the fixed headers sent with every delivery. Their values are stored encrypted and never shown." example:"[\"X-Tenant\"]"`
+	Handshake      string         `json:"handshake" enum:"echo,signed" doc:"How the endpoint proves itself in a verification: echo responds with the challenge; signed also with a signature of the challenge, which only a receiver that knows the secret can make." example:"echo"`
+	Status         EndpointStatus `json:"status" enum:"pending,active,failed,paused,disabled" doc:"Only active endpoints receive events. pending: the verification has not succeeded yet; failed: it did not succeed; paused: stopped by a user or the plan; disabled: stopped after failures." example:"active"`
+	StatusReason   Maybe          `json:"statusReason" nullable:"true" enum:"challenge,signature,dns,connect,tls,timeout,reset,redirect,blocked,status,body,user,plan,gone,failing" doc:"Why it is not active, or why pendingUrl was not accepted. challenge: the response did not contain the challenge; signature: its signature of the challenge was missing or wrong; dns, connect, tls, timeout, reset, redirect, blocked, status, body: how the POST failed; user, plan: who paused it; gone: it responded with 410; failing: no delivery succeeded for five days." example:"challenge"`
+	SecretLastFour string         `json:"secretLastFour" doc:"Last four characters of the signing secret." example:"x9Q="`
+	CreatedAt      Time           `json:"createdAt" format:"date-time" nullable:"true" doc:"When the endpoint was created." example:"2026-11-21T09:00:00.000Z"`
+	VerifiedAt     Time           `json:"verifiedAt" format:"date-time" nullable:"true" doc:"When it last answered a verification; null before that." example:"2026-11-21T09:00:01.000Z"`
+	MaxInFlight    int            `json:"maxInFlight" doc:"How many deliveries may run at once, 1 to 64." example:"8"`
+	Ordered        bool           `json:"ordered" doc:"Whether the events of a chat are delivered in order."`
 
 	Signatures []string `json:"signatures" nullable:"false" enum:"v1,v1a" doc:"How deliveries are signed: v1 is HMAC-SHA256 with the secret, v1a is ed25519 with publicKey." example:"[\"v1\"]"`
 	PublicKey  Maybe    `json:"publicKey" nullable:"true" doc:"With v1a: whpk_ followed by the base64 form of the ed25519 public key."`
 
-	WorkspaceID WorkspaceID `json:"-"`
-	Secret      []byte      `json:"-"` // sealed
-	SigningKey  []byte      `json:"-"` // sealed; empty without v1a
-	OldSecrets  []OldSecret `json:"-"` // newest first
-	Attempts    int         `json:"-"` // of the handshake
-	DueAt       Time        `json:"-"` // next try of the handshake
+	WorkspaceID  WorkspaceID `json:"-"`
+	Secret       []byte      `json:"-"` // sealed
+	SigningKey   []byte      `json:"-"` // sealed; empty without v1a
+	HeaderValues []byte      `json:"-"` // sealed JSON object of headers; empty without headers
+	OldSecrets   []OldSecret `json:"-"` // newest first
+	Attempts     int         `json:"-"` // of the handshake
+	DueAt        Time        `json:"-"` // next try of the handshake
 }
 
 // OldSecret is a secret that a rotation has replaced. Until it ends, it signs beside its
@@ -61,6 +63,15 @@ const (
 	SignatureHMAC    = "v1"
 	SignatureEd25519 = "v1a"
 )
+
+// The handshakes that an endpoint can require.
+const (
+	HandshakeEcho   = "echo"
+	HandshakeSigned = "signed"
+)
+
+// HeadersPlace is the place for which the endpoint's own headers are encrypted.
+func (id EndpointID) HeadersPlace() string { return "endpoint.headers " + string(id) }
 
 // SigningKeyPlace is the place for which the endpoint's ed25519 key is encrypted.
 func (id EndpointID) SigningKeyPlace() string { return "endpoint.signing_key " + string(id) }
@@ -117,18 +128,18 @@ const (
 // Delivery is the delivery of one event to one endpoint.
 type Delivery struct {
 	ID            DeliveryID     `json:"id" doc:"Opaque id of the delivery." example:"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	EndpointID    EndpointID     `json:"endpointId" example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	EventID       EventID        `json:"eventId" example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Type          EventType      `json:"type" example:"message.received"`
-	DeviceID      DeviceID       `json:"deviceId" example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" example:"succeeded"`
+	EndpointID    EndpointID     `json:"endpointId" doc:"The endpoint that it is posted to." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	EventID       EventID        `json:"eventId" doc:"The event; the header webhook-id of every attempt." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Type          EventType      `json:"type" doc:"Type of the event." example:"message.received"`
+	DeviceID      DeviceID       `json:"deviceId" doc:"The device that the event is about; empty for webhook.test and webhook.disabled." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" doc:"pending: another attempt will be made, or the delivery waits until its endpoint is active again; succeeded: the endpoint accepted it; exhausted: every attempt failed." example:"succeeded"`
 	Attempts      int            `json:"attempts" doc:"Attempts made so far." example:"1"`
 	LastStatus    int            `json:"lastStatus" doc:"HTTP status of the last attempt; 0 if there was no response." example:"200"`
 	LastReason    Maybe          `json:"lastReason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why the last attempt failed." example:"status"`
-	CreatedAt     Time           `json:"createdAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	LastAttemptAt Time           `json:"lastAttemptAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
-	NextAttemptAt Time           `json:"nextAttemptAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:05.000Z"`
-	CompletedAt   Time           `json:"completedAt" format:"date-time" nullable:"true" example:"2026-11-21T09:00:00.000Z"`
+	CreatedAt     Time           `json:"createdAt" format:"date-time" nullable:"true" doc:"When the delivery was queued." example:"2026-11-21T09:00:00.000Z"`
+	LastAttemptAt Time           `json:"lastAttemptAt" format:"date-time" nullable:"true" doc:"When the last attempt began; null before the first." example:"2026-11-21T09:00:00.000Z"`
+	NextAttemptAt Time           `json:"nextAttemptAt" format:"date-time" nullable:"true" doc:"When the next attempt is due; null when the delivery has ended, and while its endpoint is not active." example:"2026-11-21T09:00:05.000Z"`
+	CompletedAt   Time           `json:"completedAt" format:"date-time" nullable:"true" doc:"When it succeeded or was exhausted; null while it is pending." example:"2026-11-21T09:00:00.000Z"`
 
 	FirstAttemptAt Time `json:"-"`
 }

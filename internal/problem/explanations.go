@@ -17,7 +17,7 @@ func Explain(r postern.Reason) Explanation { return explanations[r] }
 var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // made once, never changed
 	postern.MalformedRequest: {
 		"The request cannot be parsed.",
-		"The body is not a single JSON value in UTF-8, contains a field twice or with different capitalization, or is nested too deeply; the query is not percent-encoded; a cursor was not returned by this list; or an Idempotency-Key is not 1 to 255 visible ASCII characters.",
+		"The body is not a single JSON value in UTF-8, contains a field twice or with different capitalization, or is nested too deeply; the query is not percent-encoded; a cursor was not returned by this list; the request is not valid HTTP; or an Idempotency-Key is not 1 to 255 visible ASCII characters.",
 		"Correct the request. Sending it again unchanged gives the same response. Use cursors exactly as they were returned in nextCursor.",
 		"the body is not JSON in UTF-8, at byte 17",
 	},
@@ -93,6 +93,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Delete an endpoint, or change the plan.",
 		"the plan allows 5 webhook endpoints, and 5 exist; delete one or change the plan",
 	},
+	postern.ResourceLimit: {
+		"The workspace has as many of these as its plan allows.",
+		"You tried to create one more device, API key, member or invitation than the plan allows. Devices count whether they are linked or not; keys count until they expire or are revoked. A person can belong to at most 200 workspaces.",
+		"Delete or revoke one that is no longer needed, or change the plan. detail says what the limit is.",
+		"the plan allows 5 devices, linked or not; delete one or change the plan",
+	},
 	postern.NotFound: {
 		"Nothing was found at this path or with this id.",
 		"The id is unknown, the resource has no such part yet (for example, a device without a link attempt), or the path does not exist.",
@@ -129,6 +135,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Unlink the device, wait a few seconds, and try again.",
 		"the device is linked; unlink it first",
 	},
+	postern.NumberAlreadyLinked: {
+		"Another device of the workspace is linked to this number.",
+		"The number of the link attempt belongs to a device that is linked. Each would get every message of the account. An attempt without a number ends with this reason once a phone has scanned the code.",
+		"Use the device that has the number, or unlink it. If you want two devices with one number, open the attempt with allowSecond.",
+		"another device of the workspace is linked to this number; unlink that one, or set allowSecond",
+	},
 	postern.LinkAlreadyOpen: {
 		"The device already has an open link attempt.",
 		"A device can have one open attempt at a time. An attempt lasts a few minutes.",
@@ -159,12 +171,6 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Link the device first.",
 		"the device is unlinked; link it first",
 	},
-	postern.NumberTaken: {
-		"The sandbox number belongs to another workspace.",
-		"A number in the sandbox belongs to the first workspace that links a device with it.",
-		"Use another number, or leave the number out; the device then gets a number of its own.",
-		"that sandbox number belongs to another workspace; choose another one",
-	},
 	postern.IdempotencyRunning: {
 		"The first request with this Idempotency-Key is still running.",
 		"A retry arrived before the first request was answered.",
@@ -185,13 +191,13 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.PayloadTooLarge: {
 		"The body, or a part of it, is too large.",
-		"A body may be at most 1 MiB, a text at most 65,536 bytes in UTF-8, and metadata at most 50 fields of 500 bytes each.",
+		"A body may be at most 1 MiB, a text at most 65,536 characters, and metadata at most 50 fields of 500 bytes each.",
 		"Send less data.",
-		"a text may be at most 65536 bytes long in UTF-8",
+		"a text may have at most 65536 characters",
 	},
 	postern.UnsupportedMediaType: {
 		"The body is not sent as JSON.",
-		"Content-Type is missing, appears twice, or is not application/json in UTF-8; or the request has a Content-Encoding header.",
+		"Content-Type is missing, appears twice, or is not application/json in UTF-8 (or application/merge-patch+json for a PATCH); or the request has a Content-Encoding header.",
 		"Send Content-Type: application/json, and do not compress the body.",
 		"the body is not sent as JSON; send it with Content-Type: application/json",
 	},
@@ -209,7 +215,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.RateLimited: {
 		"Too many requests arrived in a short time.",
-		"A key, or all keys of the workspace together, sent more requests per minute than the plan allows; the workspace has too many open streams; or too many requests without a valid key came from one address.",
+		"A key, or all keys of the workspace together, sent more requests per minute than the plan allows; the workspace or the server has too many open streams; the workspace has too many responses that are not read yet; or too many requests without a valid key came from one address.",
 		"Wait for the number of seconds in Retry-After. The headers RateLimit-Policy and RateLimit show how many requests are left.",
 		"the plan allows 300 requests per minute; wait for the time in Retry-After",
 	},

@@ -19,11 +19,13 @@ type Page struct {
 	Policy string // the Content-Security-Policy
 }
 
-// Problem is what the page of a reason shows.
+// Problem is what the page of a reason shows: of a refusal, which has a status, or of the
+// state of a device, a link attempt or an endpoint.
 type Problem struct {
 	Reason, Title, Code    string
 	Status                 int
 	Means, When, Do, Shown string
+	Session, Endpoint      bool // whose state it explains
 }
 
 const (

@@ -3,10 +3,10 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
+	"postern/internal/blackbox"
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -15,6 +15,10 @@ import (
 // connect runs one connection until it ends, and returns how long to wait before
 // the next one.
 func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
+	defer e.probation.settle(d.ID)
+	if isQuarantined(d) {
+		return quarantineWait
+	}
 	conn, err := e.driver.Open(ctx, d.Account)
 	if errors.Is(err, network.ErrUnknownAccount) {
 		return e.ended(ctx, s, d, &network.Ended{Status: postern.LoggedOut, Reason: "keys-lost"})
@@ -36,8 +40,9 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 	defer set.close()
 	h := &host{
 		e: e, d: d, session: conn, settings: set, pacer: e.takePacer(d.ID), proxy: proxy,
-		opened: release, proven: s.backoff.Reset,
+		opened: release, proven: s.backoff.Reset, mark: e.box.Mark(string(d.ID)),
 	}
+	defer h.mark.Release()
 	err = h.run(ctx)
 	release()
 	return e.ended(ctx, s, d, err)
@@ -71,21 +76,15 @@ func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err
 		e.log.ErrorContext(ctx, "a session ended with an error", "device", d.ID, "error", err)
 	}
 	e.log.InfoContext(ctx, "session ended", "device", d.ID, "status", end.Status, "reason", end.Reason)
-	state := gateway.SessionState{Status: end.Status, Reason: describe(end)}
+	state := gateway.SessionState{Status: end.Status, Reason: end.Reason}
+	if end.Status == postern.Restricted && !end.Until.IsZero() {
+		state.Until = postern.TimeOf(end.Until)
+	}
 	if err := e.g.Sessions.SetState(ctx, d.ID, state); err != nil {
 		e.log.WarnContext(ctx, "record the end of a session", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
 	return e.wait(ctx, s, d, end)
-}
-
-// describe returns the device's statusReason. For a restriction it contains the
-// end, if that is known.
-func describe(end *network.Ended) string {
-	if end.Status == postern.Restricted && !end.Until.IsZero() {
-		return fmt.Sprintf("%s until %s", end.Reason, postern.TimeOf(end.Until))
-	}
-	return end.Reason
 }
 
 func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end *network.Ended) time.Duration {
@@ -115,6 +114,7 @@ type host struct {
 	settings *settings
 	pacer    *pacer
 	proxy    string
+	mark     *blackbox.Mark
 	opened   func() // frees the slot among the connections that are being opened
 	proven   func() // resets the backoff, because the connection works
 
@@ -122,8 +122,14 @@ type host struct {
 	closed bool // the connection has ended and must not become live
 }
 
+// Processing records what is processed, in case it ends the process.
+func (h *host) Processing(what string) { h.mark.Set(what) }
+
 // Proxy returns the device's proxy.
 func (h *host) Proxy() string { return h.proxy }
+
+// Space returns the device's workspace.
+func (h *host) Space() string { return string(h.d.WorkspaceID) }
 
 func (h *host) connected(ctx context.Context, u network.Live) error {
 	h.opened()
@@ -138,6 +144,7 @@ func (h *host) connected(ctx context.Context, u network.Live) error {
 		return errors.New("the connection has ended")
 	}
 	h.proven()
+	h.e.probation.settle(h.d.ID)
 	h.e.log.InfoContext(ctx, "device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
 	h.e.goLive(h.d.ID, h.session, h.settings, h.pacer)
 	return nil

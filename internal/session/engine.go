@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/blackbox"
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -28,7 +29,11 @@ type Options struct {
 	Gateway *gateway.Gateway
 	Driver  network.Driver
 	Log     *slog.Logger
-	Pace    postern.Pace // of devices whose owner did not set one; a zero member means no limit
+	// Box records what is being processed, in case it ends the process; nil records nothing.
+	Box *blackbox.Box
+	// Left is what the previous process left in its record.
+	Left blackbox.Left
+	Pace postern.Pace // of devices whose owner did not set one; a zero member means no limit
 }
 
 // Engine runs the sessions of all devices.
@@ -38,6 +43,10 @@ type Engine struct {
 	driver network.Driver
 	log    *slog.Logger
 	pace   postern.Pace
+	box    *blackbox.Box
+
+	suspects  []postern.DeviceID // the previous process may have crashed because of these
+	probation *probation
 
 	connects chan struct{} // a slot for each connection that is being opened
 
@@ -50,17 +59,24 @@ type Engine struct {
 
 // New makes an Engine.
 func New(opts Options) *Engine {
+	guilty := suspects(opts.Left)
 	return &Engine{
-		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace,
+		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
+		suspects: guilty, probation: newProbation(guilty),
 		connects:    make(chan struct{}, parallelConnects),
 		pacers:      map[postern.DeviceID]*pacer{},
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},
 	}
 }
 
-// Prepare resets the states of sessions that an earlier process left behind. It
-// must be called before the first request is served.
-func (e *Engine) Prepare(ctx context.Context) error { return e.db.Devices.ResetSessions(ctx) }
+// Prepare resets the states of sessions that an earlier process left behind, and counts
+// its crash. It must be called before the first request is served.
+func (e *Engine) Prepare(ctx context.Context) error {
+	if err := e.db.Devices.ResetSessions(ctx); err != nil {
+		return err
+	}
+	return e.blame(ctx)
+}
 
 // Run serves all devices until ctx is done, and returns after every session has
 // ended.
@@ -73,26 +89,37 @@ func (e *Engine) Run(ctx context.Context) error {
 	// Sessions outlive ctx until the sends in progress have finished.
 	sessions, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := e.start(sessions); err != nil {
+	held, err := e.start(sessions)
+	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return e.connectSuspects(ctx, sessions, held) })
 	group.Go(func() error {
 		return e.watch(ctx, changed, func(id postern.DeviceID) { e.deviceChanged(sessions, id) })
 	})
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
 	group.Go(func() error { return e.maintain(ctx) })
-	err := group.Wait()
+	err = group.Wait()
 	e.quiesce()
 	return err
 }
 
-func (e *Engine) start(ctx context.Context) error {
+// start starts the supervisors, except those of the suspects, which it returns.
+func (e *Engine) start(ctx context.Context) (held []postern.DeviceID, err error) {
 	devices, err := e.db.Devices.AtWork(ctx)
 	for _, d := range devices {
+		switch {
+		case e.probation.holds(d.ID):
+			held = append(held, d.ID)
+			continue
+		case d.Desired == postern.WantConnect:
+			e.probation.try(d.ID)
+		}
 		e.supervise(ctx, d.ID)
 	}
-	return err
+	e.probation.holdOnly(held)
+	return held, err
 }
 
 func (e *Engine) watch(ctx context.Context, l *store.Listener, do func(postern.DeviceID)) error {

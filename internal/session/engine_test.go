@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/blackbox"
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/network/networktest"
@@ -32,6 +35,7 @@ type world struct {
 	g      *gateway.Gateway
 	net    *networktest.Fake
 	driver network.Driver
+	left   blackbox.Left // of the process before the next boot
 	caller access.Caller
 	log    bytes.Buffer
 	engine *Engine // of the last boot
@@ -72,7 +76,7 @@ func (w *world) boot() {
 		w.t.Fatal(err)
 	}
 	w.db, w.g = db, gateway.New(gateway.Options{DB: db, Box: box, Log: log})
-	e := New(Options{DB: db, Gateway: w.g, Driver: w.driver, Log: log})
+	e := New(Options{DB: db, Gateway: w.g, Driver: w.driver, Log: log, Left: w.left})
 	w.engine = e
 	if err := e.Prepare(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -127,13 +131,18 @@ func (w *world) link(d postern.Device) postern.Link {
 
 func (w *world) linked() postern.Device {
 	w.t.Helper()
+	return w.linkedTo(account)
+}
+
+func (w *world) linkedTo(number string) postern.Device {
+	w.t.Helper()
 	d := w.openLink()
-	if err := w.net.Scan(w.t.Context(), string(w.link(d).QR), account); err != nil {
+	if err := w.net.Scan(w.t.Context(), string(w.link(d).QR), number); err != nil {
 		w.t.Fatal(err)
 	}
 	w.settle(time.Second)
 	d = w.device(d.ID)
-	if d.Status != postern.Connected || d.PhoneNumber != account {
+	if d.Status != postern.Connected || d.PhoneNumber != postern.Maybe(number) {
 		w.t.Fatalf("linked device is %s (%s), number %q\n%s", d.Status, d.StatusReason, d.PhoneNumber, w.log.String())
 	}
 	return d
@@ -336,7 +345,7 @@ func TestRefusalBeforeTheFirstFrameGivesTheUnitBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		id = w.send(d, customer)
-		w.settle(time.Hour)
+		w.settle(time.Minute)
 		w.wantMessage(id, postern.Failed)
 		if w.used() != 1 {
 			t.Errorf("used %d, want 1", w.used())
@@ -704,6 +713,130 @@ func TestTheGoodbyeIsSaidBeforeTheNextLink(t *testing.T) {
 		w.wantStatus(d, postern.Connected, "")
 		if now, err := w.net.Accounts(t.Context()); err != nil || len(now) != 1 || now[0] == old[0] {
 			t.Errorf("accounts = %q, %v, want a new one", now, err)
+		}
+	})
+}
+
+func TestResumedConflictTakesTheSessionBackAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.fault(networktest.FaultConflict)
+		w.settle(time.Second)
+		w.wantStatus(d, postern.Conflict, "replaced")
+		if _, err := w.g.Devices.Resume(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(0)
+		w.wantStatus(d, postern.Connected, "")
+	})
+}
+
+// crashedIn is what a process leaves that crashed in the protocol library.
+func crashedIn(stack string, entries ...blackbox.Entry) blackbox.Left {
+	return blackbox.Left{Report: blackbox.Report("panic: x\n\ngoroutine 7 [running]:\n" + stack +
+		"\n\ngoroutine 1 [select]:\nmain.main()\n"), Entries: entries}
+}
+
+func TestSuspectsAreThoseInTheCodeThatCrashed(t *testing.T) {
+	t.Parallel()
+	entries := []blackbox.Entry{{Subject: "dev_a", What: "frame"}, {Subject: "dev_b", What: "message"},
+		{Subject: "dev_a", What: "message"}}
+	tests := []struct {
+		name string
+		left blackbox.Left
+		want []postern.DeviceID
+	}{
+		{"a signal", blackbox.Left{Entries: entries}, nil},
+		{"elsewhere", crashedIn("postern/internal/webhook.post(0x1)", entries...), nil},
+		{"decoding", crashedIn("go.mau.fi/whatsmeow/binary.Unpack(0x1)\ngo.mau.fi/whatsmeow.(*Client).handleFrame(0x1)",
+			entries...), []postern.DeviceID{"dev_a"}},
+		{"a handler", crashedIn("go.mau.fi/whatsmeow.(*Client).handleNotification(0x1)", entries...),
+			[]postern.DeviceID{"dev_a", "dev_b"}},
+	}
+	for _, tt := range tests {
+		if got := suspects(tt.left); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: suspects %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestCrashesAreForgottenAfterADay(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		for n := range 2 * store.MaxCrashes {
+			w.stop()
+			time.Sleep(25 * time.Hour)
+			w.left = crashedIn("go.mau.fi/whatsmeow.x()", blackbox.Entry{Subject: string(d.ID), What: "message"})
+			w.boot()
+			if w.settle(time.Minute); w.device(d.ID).Status != postern.Connected {
+				t.Fatalf("after %d crashes in as many days: %s", n+1, w.device(d.ID).Status)
+			}
+		}
+	})
+}
+
+func TestQuarantineLastsUntilItIsResumed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		for range store.MaxCrashes {
+			w.stop()
+			w.left = crashedIn("go.mau.fi/whatsmeow.x()", blackbox.Entry{Subject: string(d.ID), What: "message"})
+			w.boot()
+		}
+		w.settle(time.Minute)
+		w.wantStatus(d, postern.Disconnected, gateway.Quarantined)
+		w.stop()
+		w.left = blackbox.Left{}
+		w.boot()
+		w.settle(time.Minute)
+		w.wantStatus(d, postern.Disconnected, gateway.Quarantined)
+		if _, err := w.g.Devices.Resume(t.Context(), w.caller, d.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(0)
+		w.wantStatus(d, postern.Connected, "")
+	})
+}
+
+// ordered is a driver that remembers when each account was opened.
+type ordered struct {
+	network.Driver
+	mu   sync.Mutex
+	list []opening
+}
+
+type opening struct {
+	account string
+	at      time.Time
+}
+
+func (o *ordered) Open(ctx context.Context, account string) (network.Session, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.list = append(o.list, opening{account, time.Now()})
+	return o.Driver.Open(ctx, account)
+}
+
+func TestSuspectsConnectLastAndOneAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var accounts []string
+		var suspected []blackbox.Entry
+		for _, number := range []string{"+15550001111", "+15550002222", "+15550003333"} {
+			d, err := w.db.Devices.ForEngine(t.Context(), w.linkedTo(number).ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			accounts = append(accounts, d.Account)
+			suspected = append(suspected, blackbox.Entry{Subject: string(d.ID), What: "message"})
+		}
+		w.stop()
+		o := &ordered{Driver: w.net}
+		w.driver, w.left = o, crashedIn("go.mau.fi/whatsmeow.x()", suspected[:2]...)
+		w.boot()
+		w.settle(time.Minute)
+		if len(o.list) != 3 || o.list[0].account != accounts[2] || o.list[1].account != accounts[0] ||
+			o.list[2].account != accounts[1] || o.list[2].at.Sub(o.list[1].at) < trialTime {
+			t.Errorf("opened %v, want the third account first, and the others one at a time", o.list)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 	case network.Live:
 		return h.connected(ctx, u)
 	case network.Receipt:
-		return h.e.g.Sessions.Confirm(ctx, h.d, u.NetworkIDs, u.Status, postern.TimeOf(u.At))
+		return h.e.g.Sessions.Confirm(ctx, h.d, u.NetworkIDs, u.Chats, u.Status, postern.TimeOf(u.At))
 	case network.Inbound:
 		return h.receive(ctx, inbound(h.d, u))
 	case network.Undecryptable:
@@ -44,7 +44,21 @@ func inbound(d postern.Device, u network.Inbound) arrival {
 func undecryptable(d postern.Device, u network.Undecryptable) arrival {
 	m := received(d, u.NetworkID, u.ChatID, postern.Unsupported(), u.At)
 	m.From, m.FromLID = postern.Maybe(u.From), u.FromLID
+	m.Error = &postern.Failure{Code: u.Why, Detail: whyUnread(u.Why)}
 	return arrival{m, u.Sender, postern.MessageUndecryptable}
+}
+
+// whyUnread explains why a message could not be read.
+func whyUnread(why postern.FailureCode) string {
+	switch why {
+	case postern.DecryptionPanicked:
+		return "its decryption failed unexpectedly three times; ask the sender to write again"
+	case postern.MalformedMessage:
+		return "the network sent it in a malformed envelope; ask the sender to write again"
+	case postern.MalformedContent:
+		return "it was decrypted, but its content is malformed; ask the sender to write again"
+	}
+	return "it could not be decrypted; the sender's phone was asked to send it again"
 }
 
 func echo(d postern.Device, u network.Echo) arrival {

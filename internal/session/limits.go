@@ -14,6 +14,13 @@ const (
 	// elsewhere, which would then connect again in turn.
 	conflictWait = 10 * time.Minute
 
+	// trialTime is how long a suspect has to be connected before the next one is: what the
+	// network sends again arrives within that time.
+	trialTime = 5 * time.Second
+	// quarantineWait bounds the sleep of the supervisor of a device that may not connect; a
+	// change of the device ends it.
+	quarantineWait = 24 * time.Hour
+
 	resendFirst    = 15 * time.Second // after an attempt with unknown outcome on a live connection
 	resendMax      = 10 * time.Minute
 	sendBatch      = 64

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/blackbox"
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -22,6 +23,9 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	}
 	if !open {
 		return retryFirst // it has just ended, and the device's row will follow
+	}
+	if isQuarantined(d) {
+		return e.endLink(ctx, l, postern.LinkFailed, gateway.Quarantined)
 	}
 	if l.Account != "" {
 		return e.resumeLink(ctx, d, l)
@@ -41,7 +45,8 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 		e.log.ErrorContext(ctx, "link a device", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
-	h := &linkHost{e: e, d: d, link: l, proxy: proxy}
+	h := &linkHost{e: e, d: d, link: l, proxy: proxy, mark: e.box.Mark(string(d.ID))}
+	defer h.mark.Release()
 	err = e.driver.Link(ctx, h, l.PhoneNumber)
 	return e.linkEnded(ctx, d, h, err)
 }
@@ -169,6 +174,7 @@ type linkHost struct {
 	d       postern.Device
 	link    store.LinkRow
 	proxy   string
+	mark    *blackbox.Mark
 	refused string // why the phone that scanned was refused
 }
 
@@ -194,8 +200,14 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 	return fmt.Errorf("a link attempt reported %T", u)
 }
 
+// Processing records what is processed, in case it ends the process.
+func (h *linkHost) Processing(what string) { h.mark.Set(what) }
+
 // Proxy returns the device's proxy.
 func (h *linkHost) Proxy() string { return h.proxy }
+
+// Space returns the device's workspace.
+func (h *linkHost) Space() string { return string(h.d.WorkspaceID) }
 
 // Outbound reports false: an account that is being linked has not sent a message.
 func (*linkHost) Outbound(context.Context, string) (network.Outbound, bool) {

@@ -76,16 +76,17 @@ func (s *supervisor) end() {
 	}
 }
 
-// supervise starts the supervisor of a device, unless it has one.
+// supervise starts the supervisor of a device, unless it has one or has to wait.
 func (e *Engine) supervise(ctx context.Context, id postern.DeviceID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.supervisors[id] != nil {
+	if e.supervisors[id] != nil || e.probation.holds(id) {
 		return
 	}
 	s := newSupervisor(id)
 	e.supervisors[id] = s
 	e.running.Go(func() {
+		defer e.probation.settle(id)
 		for ctx.Err() == nil && e.superviseOnce(ctx, s) {
 		}
 		e.dismiss(s)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"postern/internal/blackbox"
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -72,13 +73,14 @@ func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.P
 }
 
 // dissolve connects once more to remove the companion from the account, and
-// removes the keys. It succeeds if the account has been removed already.
+// removes the keys. It succeeds if the account has been removed already. The link of a
+// quarantined device stays at the vendor, because its connection would end the process.
 func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if d.Account == "" {
 		return nil
 	}
 	conn, err := e.driver.Open(ctx, d.Account)
-	if errors.Is(err, network.ErrUnknownAccount) {
+	if errors.Is(err, network.ErrUnknownAccount) || isQuarantined(d) {
 		return e.driver.Forget(ctx, d.Account) // it may have been interrupted after the companion's own keys
 	}
 	if err != nil {
@@ -88,16 +90,17 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := leave(ctx, conn, proxy); err != nil {
+	if err := e.leave(ctx, d, conn, proxy); err != nil {
 		return err
 	}
 	return e.driver.Forget(ctx, d.Account)
 }
 
-func leave(ctx context.Context, conn network.Session, proxy string) error {
+func (e *Engine) leave(ctx context.Context, d postern.Device, conn network.Session, proxy string) error {
 	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
 	defer cancel()
-	h := leaving{make(chan struct{}, 1), proxy}
+	h := leaving{make(chan struct{}, 1), proxy, e.box.Mark(string(d.ID)), string(d.WorkspaceID)}
+	defer h.mark.Release()
 	ended := make(chan error, 1)
 	go func() { ended <- conn.Run(ctx, h) }()
 	select {
@@ -129,6 +132,8 @@ func gone(err error) error {
 type leaving struct {
 	live  chan struct{}
 	proxy string
+	mark  *blackbox.Mark
+	space string // the device's workspace
 }
 
 // Update waits for the connection to be live. Messages that waited at the network
@@ -144,8 +149,14 @@ func (l leaving) Update(_ context.Context, u network.Update) error {
 	return nil
 }
 
+// Processing records what is processed, in case it ends the process.
+func (l leaving) Processing(what string) { l.mark.Set(what) }
+
 // Proxy returns the device's proxy.
 func (l leaving) Proxy() string { return l.proxy }
+
+// Space returns the device's workspace.
+func (l leaving) Space() string { return l.space }
 
 // Outbound reports false: nothing is sent again.
 func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {

@@ -22,8 +22,7 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 			Metadata: map[string]string{}})
 	}
 	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"},
-		Headers: map[string]string{},
-		Status:  postern.EndpointPending, Secret: []byte{1}}
+		Status: postern.EndpointPending, Secret: []byte{1}}
 	send := func(n, device int, when, key string) op {
 		m := outbound(devices[device])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)
@@ -50,8 +49,9 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		}
 		return hot(o)
 	}
+	chats := []string{"+15551234567"}
 	receipt := func(n int, s postern.MessageStatus) Receipt {
-		return Receipt{WorkspaceID: ws, DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Status: s,
+		return Receipt{WorkspaceID: ws, DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Chats: chats, Status: s,
 			At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second)}
 	}
 	mark := func(n int) op {

@@ -85,7 +85,7 @@ func benchDevices(b *testing.B, db *Store) (list []postern.Device) {
 		list = append(list, d)
 	}
 	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws.ID, Events: []string{"*"},
-		Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}}
+		Status: postern.EndpointPending, Secret: []byte{1}}
 	if err := db.Endpoints.Create(b.Context(), e, 1, nil); err != nil {
 		b.Fatal(err)
 	}
@@ -148,8 +148,7 @@ func BenchmarkSend(b *testing.B) {
 			}
 			return db.Messages.RecordReceipts(b.Context(),
 				[]Receipt{{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID,
-					Status: postern.Read,
-					At:     testNow, Now: testNow}})
+					Chats: []string{m.ChatID}, Status: postern.Read, At: testNow, Now: testNow}})
 		})
 	})
 }

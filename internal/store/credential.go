@@ -79,11 +79,26 @@ func (s Factors) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (reco
 	return recovery, err
 }
 
-// UseTOTP records the time step of a code; ok is false when a code of that step or a later
-// one was already used.
+// GuessTOTP counts a code that is tried on a day; ok is false when limit wrong ones were
+// already tried. The day is named by its start.
+func (s Factors) GuessTOTP(ctx context.Context, id postern.UserID, day postern.Time,
+	limit int) (ok bool, err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE totp SET guesses = CASE WHEN guess_day = $2 THEN guesses + 1 ELSE 1 END,
+			guess_day = $2 WHERE user_id = $1 AND (guess_day <> $2 OR guesses < $3)`, id, day, limit)
+		ok = n > 0
+		return err
+	}))
+	return ok, err
+}
+
+// UseTOTP records the time step of a code, which was no wrong guess; ok is false when a code
+// of that step or a later one was already used.
 func (s Factors) UseTOTP(ctx context.Context, id postern.UserID, step int64) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE totp SET used = $2 WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
+		n, err := t.Changed(`UPDATE totp SET used = $2,
+			guesses = CASE WHEN guesses > 0 THEN guesses - 1 ELSE 0 END
+			WHERE user_id = $1 AND used < $2 AND confirmed_at > 0`, id, step)
 		ok = n > 0
 		return err
 	}))
@@ -250,7 +265,11 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 			return postern.Invalid("/email",
 				"there is an account with this address already, and nobody has proved that it is "+
 					"this person's; ask the person, and add --existing, or reset its password first")
-		case !known:
+		}
+		if err := checkMembership(t, o.WorkspaceID, u.ID); err != nil {
+			return err
+		}
+		if !known {
 			err = errors.Join(insertUser(t, u, ""), t.Exec(`DELETE FROM setting
 				WHERE name = $1`, setUpToken)) // the first user ends the set-up
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 const deliveryColumns = `id, endpoint_id, event_id, type, device_id, status, attempts, last_status, last_reason,
-	created_at, first_attempt_at, last_attempt_at, CASE WHEN status = 'pending' THEN due_at ELSE 0 END, completed_at`
+	created_at, first_attempt_at, last_attempt_at, CASE WHEN status = 'pending' AND EXISTS (SELECT 1 FROM endpoint
+	WHERE endpoint.id = delivery.endpoint_id AND endpoint.status = 'active') THEN due_at ELSE 0 END, completed_at`
 
 func scanDelivery(s db.Scanner) (d postern.Delivery, err error) {
 	err = s.Scan(&d.ID, &d.EndpointID, &d.EventID, &d.Type, &d.DeviceID, &d.Status, &d.Attempts, &d.LastStatus,
@@ -46,7 +47,7 @@ func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint p
 		before = math.MaxInt64
 	}
 	var n int
-	if err = s.db.Row(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1
+	if err = s.look(ctx, `SELECT coalesce(min(n), 0), count(*) FROM (SELECT n FROM delivery WHERE endpoint_id = $1
 		AND n < $2 ORDER BY n DESC LIMIT $3 + 0) scanned`, []any{endpoint, before, logScan}, &p.Last, &n); err != nil {
 		return p, err
 	}
@@ -56,7 +57,7 @@ func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint p
 		AND n < $4 AND n >= $10
 		AND ($5 = 'null' OR type IN `+s.db.InList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
 		AND ($8 = 'null' OR device_id = '' OR device_id IN `+s.db.InList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, asJSON(f.Devices), limit + 1, p.Last},
+		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, deviceList(f.Devices), limit + 1, p.Last},
 		func(r *sql.Rows) error {
 			var place int64
 			d, err := scanDelivery(withTail{r, []any{&place}})
@@ -169,13 +170,17 @@ type DueDelivery struct {
 	CreatedAt      postern.Time
 	FirstAttemptAt postern.Time // of this round; 0 before it
 	Chat           string       // "" unless the events of the chat are delivered in order
-	Body           []byte       // the bytes to post
+	Size           int          // of the body, in bytes
+	Body           []byte       // the bytes to post; nil if there are more than bodyInline: see [Deliveries.Body]
 }
 
 // Columns of [DueDelivery]. Those that only ofAny has are empty before the first attempt.
+// The length of a column is read without its content.
 const (
-	ofAFirst = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, coalesce(d.notice, e.body)`
-	ofAny    = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at`
+	bodyBytes = `coalesce(length(d.notice), length(e.body))`
+	ofAFirst  = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, ` + bodyBytes + `,
+		CASE WHEN ` + bodyBytes + ` <= ` + bodyInline + ` THEN coalesce(d.notice, e.body) END`
+	ofAny = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at`
 )
 
 // Due returns up to limit deliveries of an endpoint that are due, oldest first. With firsts
@@ -232,7 +237,7 @@ func (s Deliveries) due(ctx context.Context, columns, where string, endpoint pos
 	list = make([]DueDelivery, 0, dueGuess)
 	d := DueDelivery{EndpointID: endpoint}
 	dst := []any{(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt),
-		&d.Chat, &d.Body}
+		&d.Chat, &d.Size, &d.Body}
 	if columns == ofAny {
 		dst = append(dst, (*string)(&d.Replay), &d.Attempts, &d.Earlier, (*int64)(&d.FirstAttemptAt))
 	}
@@ -242,6 +247,18 @@ func (s Deliveries) due(ctx context.Context, columns, where string, endpoint pos
 		return err
 	})
 	return list, err
+}
+
+// Body returns the bytes that a pending delivery posts. It returns a NotFound error if the
+// delivery was deleted or has ended.
+func (s Deliveries) Body(ctx context.Context, d DueDelivery) (body []byte, err error) {
+	err = s.db.Row(ctx, `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOIN event e ON e.position = d.position
+		WHERE d.n = $1 AND d.id = $2 AND d.endpoint_id = $3 AND d.status = 'pending'
+		AND (d.notice IS NOT NULL OR e.position IS NOT NULL)`, []any{d.Row, d.ID, d.EndpointID}, &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = postern.Errorf(postern.NotFound, "there is no such delivery")
+	}
+	return body, err
 }
 
 // inLine returns the condition that a delivery waits for no other delivery of its chat: no

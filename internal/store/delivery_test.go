@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +12,7 @@ import (
 func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...string) postern.Endpoint {
 	t.Helper()
 	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events,
-		Headers: map[string]string{}, Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow,
+		Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow,
 		MaxInFlight: 8,
 		DueAt:       testNow}
 	if err := db.Endpoints.Create(t.Context(), e, 20, nil); err != nil {
@@ -155,6 +157,90 @@ func TestDeliveriesAreListedPageByPage(t *testing.T) {
 		got, err = db.Deliveries.List(t.Context(), e.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, got.Last, 10)
 		if err != nil || len(got.List) != 4 || got.More {
 			t.Errorf("%d, more %v (%v), want four and no more", len(got.List), got.More, err)
+		}
+	})
+}
+
+// A page of deliveries contains small bodies only; a large one is read on its own.
+func TestLargeBodiesAreReadAlone(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e := newEndpoint(t, db, d.WorkspaceID, "*")
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"small", strings.Repeat("大", 65_536)} {
+			in := inboundOf(d, postern.NewNetworkID(), "lid:1", text)
+			if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow, true, 10)
+		if err != nil || len(due) != 2 {
+			t.Fatal(len(due), err)
+		}
+		firsts, err := db.Deliveries.First(t.Context(), e.ID, Place{}, testNow, 10)
+		if err != nil || len(firsts) != 2 || !bytes.Equal(firsts[0].Body, due[0].Body) || firsts[1].Body != nil {
+			t.Errorf("firsts %d, error %v", len(firsts), err)
+		}
+		if len(due[0].Body) != due[0].Size || due[0].Size == 0 || due[1].Body != nil || due[1].Size < 3*65_536 {
+			t.Errorf("sizes %d and %d, read %d and %d", due[0].Size, due[1].Size, len(due[0].Body), len(due[1].Body))
+		}
+		body, err := db.Deliveries.Body(t.Context(), due[1])
+		if err != nil || len(body) != due[1].Size || !bytes.Contains(body, []byte("大大")) {
+			t.Errorf("a body of %d bytes, want %d; error %v", len(body), due[1].Size, err)
+		}
+		err = db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: e.ID,
+			Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Deliveries.Body(t.Context(), due[1]); postern.ReasonOf(err) != postern.NotFound {
+			t.Errorf("the body of an ended delivery: %v", err)
+		}
+	})
+}
+
+// A pending delivery of an endpoint that is not active has no time of a next attempt, which
+// would be in the past.
+func TestDeliveriesOfADisabledEndpointWait(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e := newEndpoint(t, db, d.WorkspaceID, "*")
+		if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
+			t.Fatal(err)
+		}
+		receiveN(t, db, d, 2)
+		next := func() (times []postern.Time) {
+			t.Helper()
+			page, err := db.Deliveries.List(t.Context(), d.WorkspaceID, e.ID, DeliveryFilter{Status: "pending"}, 0, 10)
+			if err != nil || len(page.List) != 2 {
+				t.Fatal(page.List, err)
+			}
+			one, _, err := db.Deliveries.Get(t.Context(), d.WorkspaceID, page.List[1].ID)
+			if err != nil || one != page.List[1] {
+				t.Errorf("Get returns %+v (%v), List %+v", one, err, page.List[1])
+			}
+			return []postern.Time{page.List[0].NextAttemptAt, page.List[1].NextAttemptAt}
+		}
+		if got := next(); got[0] == 0 || got[1] == 0 {
+			t.Errorf("next attempts of an active endpoint: %v", got)
+		}
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow, true, 1)
+		if err != nil || len(due) != 1 {
+			t.Fatal(due, err)
+		}
+		err = db.Deliveries.FinishAttempt(t.Context(), Attempt{
+			DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, Number: 1, At: testNow, Ended: testNow,
+			HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow.Add(5000), Disable: "gone",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := next(); got[0] != 0 || got[1] != 0 {
+			t.Errorf("next attempts of a disabled endpoint: %v, want none", got)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -15,8 +16,8 @@ import (
 // needs. They are apart because lists of devices are read often and each column costs.
 const (
 	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at,
-		connected_at, last_seen_at, pace_minute, pace_new_chats, receive`
-	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn`
+		connected_at, last_seen_at, pace_minute, pace_new_chats, receive, restricted_until`
+	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn, crashes`
 )
 
 // scanDevice reads deviceColumns into d. The conversions to basic types keep database/sql
@@ -26,7 +27,10 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason),
 		(*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
 		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt),
-		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive)
+		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive, (*int64)(&d.RestrictedUntil))
+	if d.Status != postern.Restricted {
+		d.RestrictedUntil = 0 // of an earlier restriction
+	}
 	if perMinute != 0 || newChats != 0 {
 		d.Pace = &postern.Pace{PerMinute: postern.Rate(perMinute), NewChatsPerMinute: postern.Rate(newChats)}
 	}
@@ -37,7 +41,7 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 // scanEngineDevice reads engineColumns.
 func scanEngineDevice(s db.Scanner) (d postern.Device, err error) {
 	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy,
-		&d.Turn}},
+		&d.Turn, &d.Crashes}},
 		&d)
 	return d, err
 }
@@ -64,18 +68,21 @@ func (c receiveColumn) bits() (n int64) {
 	return n
 }
 
-// Create adds a device that is not linked yet.
+// Create adds a device that is not linked yet. When the plan allows no more devices, it
+// returns a ResourceLimit error.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
-	return s.doOnce(ctx, once, unchecked, func(t *db.Tx) error {
+	check := func(t *db.Tx) error { return deviceCap().check(t, d.WorkspaceID) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
 		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 0, 0, 0)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+			0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
-			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(),
-			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn)
+			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.RestrictedUntil,
+			d.WorkspaceID, d.Desired, d.Account, d.Proxy, d.Turn, d.Crashes)
 	})
 }
 
@@ -131,7 +138,7 @@ type Page struct {
 // limited to those ids. The caller must not modify the Metadata and the Pace of a device.
 func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID,
 	p Page) ([]postern.Device, error) {
-	q := deviceQuery{workspace: ws, only: asJSON(only), page: p}
+	q := deviceQuery{workspace: ws, only: deviceList(only), page: p}
 	return s.cached(q, func() ([]postern.Device, error) { return s.read(ctx, q) })
 }
 
@@ -199,6 +206,33 @@ func (s Devices) ResetSessions(ctx context.Context) error {
 	}))
 }
 
+// MaxCrashes is how many crashes of the process quarantine the device that was being
+// processed at the time.
+const MaxCrashes = 3
+
+// crashMemory is how long a crash counts: the next one after that is the first again.
+const crashMemory = 24 * time.Hour
+
+// CountCrash counts a crash of the process for each of the devices, and returns those that
+// exist.
+func (s Devices) CountCrash(ctx context.Context, ids []postern.DeviceID, at postern.Time) (list []postern.Device,
+	err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := changeDevice(t, `UPDATE device SET crashes = CASE WHEN crashed_at < $2 THEN 1 ELSE crashes + 1 END,
+			crashed_at = $3 WHERE id IN `+t.InList(1), asJSON(ids), at.Add(-crashMemory), at); err != nil {
+			return err
+		}
+		list = nil
+		return t.Rows(`SELECT `+engineColumns+` FROM device WHERE id IN `+t.InList(1)+` ORDER BY id`,
+			[]any{asJSON(ids)}, func(r *sql.Rows) error {
+				d, err := scanEngineDevice(r)
+				list = append(list, d)
+				return err
+			})
+	}))
+	return list, err
+}
+
 // slotStates are the states for which [postern.Status.HoldsSlot] is true.
 const (
 	slotStates = `('linking', 'connecting', 'connected', 'disconnected', 'paused', 'restricted', 'conflict')`
@@ -212,6 +246,7 @@ type SetDeviceState struct {
 	DeviceID    postern.DeviceID
 	Status      postern.Status
 	Reason      string
+	Until       postern.Time     // when a restriction ends; 0 if that is unknown
 	Desired     postern.Desired  // "" keeps it
 	DisplayName string           // "" keeps it
 	DropAccount bool             // the link no longer exists
@@ -255,9 +290,9 @@ func (o SetDeviceState) update(t *db.Tx) error {
 		display_name = CASE WHEN $6 = '' THEN display_name ELSE $6 END,
 		account = CASE WHEN $7 = 1 THEN '' ELSE account END,
 		connected_at = CASE WHEN $3 = 'connected' THEN $8 ELSE connected_at END,
-		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END
+		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END, restricted_until = $9
 		WHERE workspace_id = $1 AND id = $2`,
-		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At)
+		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At, o.Until)
 }
 
 // SetState records a change of a device's session. It does nothing when the device no

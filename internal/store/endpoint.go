@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -12,15 +13,15 @@ import (
 	"postern/internal/postern"
 )
 
-const endpointColumns = `id, workspace_id, url, description, events, devices, headers, status, status_reason, secret,
-	secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url, old_secrets,
-	signatures, signing_key, public_key`
+const endpointColumns = `id, workspace_id, url, description, events, devices, header_names, status, status_reason,
+	secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, pending_url, old_secrets,
+	signatures, signing_key, public_key, header_values, handshake`
 
 func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 	err = s.Scan(&e.ID, &e.WorkspaceID, &e.URL, &e.Description, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs},
 		jsonColumn{&e.Headers}, &e.Status, &e.StatusReason, &e.Secret, &e.SecretLastFour, &e.MaxInFlight, &e.Ordered,
 		&e.CreatedAt, &e.VerifiedAt, &e.Attempts, &e.DueAt, &e.PendingURL, jsonColumn{&e.OldSecrets},
-		jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey)
+		jsonColumn{&e.Signatures}, &e.SigningKey, &e.PublicKey, &e.HeaderValues, &e.Handshake)
 	return e, err
 }
 
@@ -36,15 +37,21 @@ func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, on
 			return err
 		}
 		t.Wake(EndpointChanged, string(e.ID))
-		return t.Exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-			(SELECT coalesce(max(position), 0) FROM event), 0, 0)`,
-			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), asJSON(e.Headers),
-			e.Status,
-			e.StatusReason, e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts,
-			e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
+		return t.Exec(`INSERT INTO endpoint (`+endpointColumns+`, since, failing_since, failures, headers)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+			$24, (SELECT coalesce(max(position), 0) FROM event), 0, 0, '{}')`,
+			e.ID, e.WorkspaceID, e.URL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs), namesJSON(e.Headers),
+			e.Status, e.StatusReason, e.Secret, e.SecretLastFour, e.MaxInFlight, e.Ordered, e.CreatedAt, e.VerifiedAt, e.Attempts,
+			e.DueAt, e.PendingURL, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey,
+			bytesOf(e.HeaderValues), cmp.Or(e.Handshake, postern.HandshakeEcho))
 	})
 }
+
+// namesJSON is asJSON, with an empty list for nil.
+func namesJSON(list []string) string { return asJSON(append([]string{}, list...)) }
+
+// bytesOf returns the bytes, never nil.
+func bytesOf(b []byte) []byte { return append([]byte{}, b...) }
 
 // checkRoom returns an error when a workspace has as many endpoints as it may have.
 //
@@ -125,16 +132,50 @@ func readEndpoint(t *db.Tx, ws postern.WorkspaceID, id postern.EndpointID) (post
 // Single writer: order.
 func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 	return t.Exec(`UPDATE endpoint SET url = $3, pending_url = $4, description = $5, events = $6, devices = $7,
-		headers = $8, status_reason = $9,
+		header_names = $8, status_reason = $9,
 		max_in_flight = $10, ordered = $11, attempts = $12, due_at = $13, secret = $15, secret_last_four = $16,
 		old_secrets = $17, signatures = $18, signing_key = $19, public_key = $20,
+		header_values = $21, handshake = $22,
 		since = CASE WHEN status = 'active' AND $14 <> 'active' THEN (SELECT coalesce(max(position), 0) FROM event)
 			ELSE since END, status = $14
 		WHERE workspace_id = $1 AND id = $2`,
 		e.WorkspaceID, e.ID, e.URL, e.PendingURL, e.Description, asJSON(e.Events), asJSON(e.DeviceIDs),
-		asJSON(e.Headers),
+		namesJSON(e.Headers),
 		e.StatusReason, e.MaxInFlight, e.Ordered, e.Attempts, e.DueAt, e.Status,
-		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey)
+		e.Secret, e.SecretLastFour, asJSON(e.OldSecrets), asJSON(e.Signatures), e.SigningKey, e.PublicKey,
+		bytesOf(e.HeaderValues), e.Handshake)
+}
+
+// SealHeaders seals the headers of endpoints that an earlier release stored in the clear. seal
+// sets Headers and HeaderValues of an endpoint.
+func (s Endpoints) SealHeaders(ctx context.Context,
+	seal func(e *postern.Endpoint, headers map[string]string) error) error {
+	stored := map[postern.EndpointID]map[string]string{}
+	err := s.db.Rows(ctx, `SELECT id, headers FROM endpoint WHERE headers NOT IN ('{}', 'null')`, nil,
+		func(r *sql.Rows) error {
+			var id postern.EndpointID
+			var headers map[string]string
+			err := r.Scan(&id, jsonColumn{&headers})
+			stored[id] = headers
+			return err
+		})
+	if err != nil || len(stored) == 0 {
+		return err
+	}
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		for id, headers := range stored {
+			e := postern.Endpoint{ID: id}
+			err := seal(&e, headers)
+			if err == nil {
+				err = t.Exec(`UPDATE endpoint SET headers = '{}', header_names = $2, header_values = $3 WHERE id = $1`,
+					id, namesJSON(e.Headers), bytesOf(e.HeaderValues))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // Delete removes an endpoint with its pending deliveries and its log.
@@ -302,7 +343,7 @@ func catchUp(t *db.Tx, id postern.EndpointID, url string, now postern.Time) (mor
 	if err != nil {
 		return false, err
 	}
-	missed, last, err := missedEvents(t, ep.WorkspaceID, since, now.Add(-catchUpWindow))
+	missed, last, err := missedEvents(t, ep, since, now.Add(-catchUpWindow))
 	if err != nil {
 		return false, err
 	}
@@ -323,15 +364,25 @@ type loggedEvent struct {
 	position int64
 }
 
-func missedEvents(t *db.Tx, ws postern.WorkspaceID, since int64, oldest postern.Time) (list []loggedEvent, last int64,
+// missedEvents returns a chunk of the events recorded after since. It reads their bodies only
+// for an ordered endpoint, to find their chats.
+func missedEvents(t *db.Tx, ep postern.Endpoint, since int64, oldest postern.Time) (list []loggedEvent, last int64,
 	err error) {
 	last = since
-	err = t.Rows(`SELECT position, id, device_id, type, body FROM event WHERE workspace_id = $1 AND position > $2
+	columns := `position, id, device_id, type`
+	if ep.Ordered {
+		columns += `, body`
+	}
+	err = t.Rows(`SELECT `+columns+` FROM event WHERE workspace_id = $1 AND position > $2
 		AND created_at >= $3 AND length(body) > 0 ORDER BY position LIMIT $4 + 0`,
-		[]any{ws, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
-			e := loggedEvent{Event: postern.Event{WorkspaceID: ws}}
+		[]any{ep.WorkspaceID, since, oldest, catchUpChunk}, func(r *sql.Rows) error {
+			e := loggedEvent{Event: postern.Event{WorkspaceID: ep.WorkspaceID}}
 			var body []byte
-			err := r.Scan(&e.position, &e.ID, &e.DeviceID, &e.Type, &body)
+			dst := []any{&e.position, &e.ID, &e.DeviceID, &e.Type}
+			if ep.Ordered {
+				dst = append(dst, &body)
+			}
+			err := r.Scan(dst...)
 			e.ChatID = chatIn(body)
 			list, last = append(list, e), e.position
 			return err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -192,6 +193,7 @@ type LogEntry struct {
 type EventFilter struct {
 	Types   []postern.EventType
 	Devices []postern.DeviceID
+	Bytes   int // of the bodies on one page; 0 for as many as a list may have
 }
 
 // EventPage is a part of the log.
@@ -223,7 +225,7 @@ func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilte
 	limit int) (p EventPage, err error) {
 	var first int64
 	var n int
-	err = s.db.Row(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
+	err = s.look(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC
 		LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
 	if err != nil {
@@ -239,21 +241,22 @@ type span struct {
 	more        bool  // the log continues beyond the span
 }
 
-// page reads a part of the log in the given order of position.
+// page reads a part of the log in the given order of position. It ends before the entry
+// whose body would make it larger than the filter allows; the first one always has room.
 func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string,
 	limit int) (p EventPage, err error) {
-	size := 0
+	room := cmp.Or(f.Bytes, logBytes)
 	err = s.db.Rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event
 		WHERE workspace_id = $1 AND position > $2 AND position <= $3
 		AND ($4 = 'null' OR type IN `+s.db.InList(4)+`) AND ($5 = 'null' OR device_id IN `+s.db.InList(5)+`)
 			ORDER BY position`+order+` LIMIT $6 + 0`,
-		[]any{ws, in.after, in.last, asJSON(f.Types), asJSON(f.Devices), limit + 1}, func(r *sql.Rows) error {
+		[]any{ws, in.after, in.last, asJSON(f.Types), deviceList(f.Devices), limit + 1}, func(r *sql.Rows) error {
 			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
-			p.Entries = append(p.Entries, e)
-			if size += len(e.Body); err == nil && size > logBytes {
+			if room -= len(e.Body); err == nil && room < 0 && len(p.Entries) > 0 {
 				return errPageFull
 			}
+			p.Entries = append(p.Entries, e)
 			return err
 		})
 	p.Last, p.More = in.end, in.more
@@ -267,12 +270,12 @@ func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 	return p, err
 }
 
-var errPageFull = errors.New("a page of the log is full")
+var errPageFull = errors.New("a page is full")
 
 // scan returns the last position that one page may read after a position, and the number of
 // events up to it.
 func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
-	err = s.db.Row(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
+	err = s.look(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`,
 		[]any{ws, after, logScan}, &last, &n)
 	return last, n, err
@@ -318,7 +321,7 @@ func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []po
 		query = `WITH named (id) AS ` + s.db.InList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
 			(SELECT max((SELECT max(position) FROM event WHERE workspace_id = $1 AND device_id = named.id AND position <= $2))
 			FROM named)`
-		args = append(args, asJSON(devices))
+		args = append(args, deviceList(devices))
 	}
 	err = s.db.Row(ctx, query, args, &id)
 	if errors.Is(err, sql.ErrNoRows) {

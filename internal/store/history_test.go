@@ -29,13 +29,9 @@ func linkTo(t *testing.T, db *Store, d postern.Device, number string) {
 	}
 }
 
-func listed(t *testing.T, db *Store, ws postern.WorkspaceID, f MessageFilter) (ids []string) {
+func listed(t *testing.T, db *Store, ws postern.WorkspaceID, q MessageSearch) (ids []string) {
 	t.Helper()
-	list, err := db.Messages.List(t.Context(), ws, f, Page{Limit: 50})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range list {
+	for _, m := range messagesOf(t, db, ws, q) {
 		ids = append(ids, string(m.ID))
 	}
 	return ids
@@ -53,21 +49,22 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550001111") // the same number keeps its history
-		sameText(t, "before", listed(t, db, ws, MessageFilter{}), string(beside.ID), string(old.ID))
+		sameText(t, "before", listed(t, db, ws, MessageSearch{}), string(beside.ID), string(old.ID))
 
 		linkTo(t, db, d, "+15550009999")
-		sameText(t, "all", listed(t, db, ws, MessageFilter{}), string(beside.ID))
-		sameText(t, "archived", listed(t, db, ws, MessageFilter{Archived: true}), string(old.ID))
+		sameText(t, "all", listed(t, db, ws, MessageSearch{}), string(beside.ID))
+		sameText(t, "archived", listed(t, db, ws, MessageSearch{Archived: true}), string(old.ID))
 		if m, err := db.Messages.Get(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {
 			t.Errorf("the old message = %s, %v", m.Status, err)
 		}
 		fresh := queue(t, db, d)
-		sameText(t, "of the device", listed(t, db, ws, MessageFilter{Devices: []postern.DeviceID{d.ID}}),
+		sameText(t, "of the device", listed(t, db, ws, MessageSearch{Devices: []postern.DeviceID{d.ID}}),
 			string(fresh.ID))
 		if list, err := db.Outbox.NextOf(t.Context(), d.ID, Fresh, 0, 5); err != nil || len(list) != 1 {
 			t.Errorf("the chat is no new one for the new number: %d, %v", len(list), err)
 		}
-		forged := Receipt{DeviceID: d.ID, NetworkID: old.NetworkID, Status: postern.Read, At: testNow, Now: testNow}
+		forged := Receipt{DeviceID: d.ID, NetworkID: old.NetworkID, Chats: []string{old.ChatID}, Status: postern.Read,
+			At: testNow, Now: testNow}
 		if err := db.Messages.RecordReceipts(t.Context(), []Receipt{forged}); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +109,7 @@ func TestRemovingTheNewestMessagesArchivesNothing(t *testing.T) {
 			linkTo(t, db, d, "+15550009999")
 			remove(t, db, d)
 			fresh := queue(t, db, d)
-			sameText(t, "after "+name, listed(t, db, d.WorkspaceID, MessageFilter{}), string(fresh.ID))
+			sameText(t, "after "+name, listed(t, db, d.WorkspaceID, MessageSearch{}), string(fresh.ID))
 			if _, ok, err := db.Messages.ByNetworkID(t.Context(), d.ID, fresh.NetworkID); !ok || err != nil {
 				t.Errorf("after %s the message cannot be found by its network id: %v, %v", name, ok, err)
 			}

@@ -43,7 +43,8 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 		err = errors.Join(err, db.Outbox.Finish(ctx, o), db.Outbox.Finish(ctx, o))
 	}
 	receipt := func(status postern.MessageStatus) {
-		o := Receipt{DeviceID: d.ID, NetworkID: m.NetworkID, Status: status, At: m.CreatedAt, Now: m.CreatedAt}
+		o := Receipt{DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{m.ChatID}, Status: status,
+			At: m.CreatedAt, Now: m.CreatedAt}
 		err = errors.Join(err, db.Messages.RecordReceipts(ctx, []Receipt{o, o}))
 	}
 	switch i % 7 {

@@ -20,20 +20,22 @@ const (
 	IdempotencyKept = 24 * time.Hour
 	// catchUpWindow is how far back an endpoint that becomes active receives events.
 	catchUpWindow = 72 * time.Hour
-	catchUpChunk  = 500     // events in one operation of catching up
-	purgeChunk    = 500     // rows in one operation of deleting
-	failedAtOnce  = 200     // messages that fail in one operation when a link ends; about 25 ms of the writer
-	logBytes      = 4 << 20 // of event bodies, after which a page of the log is full
-	logScan       = 10_000  // events that one page of the log reads
-	messageScan   = 5000    // messages that one page of a search reads
-	plainScan     = 500     // messageScan when the index covers all conditions but the present number
+	catchUpChunk  = 500            // events in one operation of catching up
+	purgeChunk    = 500            // rows in one operation of deleting
+	failedAtOnce  = 200            // messages that fail in one operation when a link ends; about 25 ms of the writer
+	bodyInline    = "8192"         // bytes of a body that is read with its delivery; a larger one is read by Deliveries.Body
+	logBytes      = 1<<20 - 32<<10 // of event bodies on a page of the log; the rest of 1 MiB is for commas and a cursor
+	textBytes     = 1 << 20        // of texts, after which a page of messages is full
+	logScan       = 10_000         // events that one page of the log reads
+	messageScan   = 2000           // messages that one page of a list looks at
+	plainScan     = 500            // messageScan when the index covers all conditions but the present number
+	textScan      = 2000           // workspaces or users among which one page searches a text
 
 	// lineWait is how long an event delivered in order waits for the one before it in its
 	// chat, counted from the first attempt of that one.
 	lineWait      = 10 * time.Minute
 	replayChunk   = 100  // deliveries that a replay queues in one operation
 	replayLow     = 50   // pending deliveries up to which a replay queues more
-	maxReplays    = 10   // replays that run for one endpoint
 	attemptsShown = 1000 // attempts of one delivery in a list; each manual retry adds a round
 
 	// An endpoint is disabled after this long without a success and at least this many

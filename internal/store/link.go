@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,6 +16,7 @@ type OpenLink struct {
 	Link           postern.Link
 	ExpectedNumber string
 	AllowNewNumber bool
+	AllowSecond    bool
 	Slots          int // of the plan
 	At             postern.Time
 	Once           *Once
@@ -57,9 +59,33 @@ func (o OpenLink) checkDevice(t *db.Tx) error {
 	case status.HoldsSlot():
 		return postern.Errorf(postern.DeviceAlreadyLinked, "the device is linked; unlink it first")
 	}
+	number := cmp.Or(o.ExpectedNumber, o.Link.PhoneNumber)
+	if err := checkNumber(t, o.Link.WorkspaceID, o.Link.DeviceID, number, o.AllowSecond); err != nil {
+		return err
+	}
 	list, err := queuedOf(t, unsendable, o.Link.DeviceID, 1)
 	if err == nil && len(list) > 0 {
 		err = errQueueLeft
+	}
+	return err
+}
+
+// checkNumber returns an error when another device of the workspace is linked to the number,
+// or is about to be. "" is a number that is not known yet.
+//
+// Single writer: count.
+func checkNumber(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, number string, second bool) error {
+	if second || number == "" {
+		return nil
+	}
+	var others int
+	err := t.Row(`SELECT (SELECT count(*) FROM device WHERE workspace_id = $1 AND id <> $2 AND phone_number = $3
+		AND account <> '' AND deleted_at = 0 AND status IN `+slotStates+`)
+		+ (SELECT count(*) FROM link WHERE workspace_id = $1 AND device_id <> $2 AND number = $3
+		AND status = 'pending')`, []any{ws, device, number}, &others)
+	if err == nil && others > 0 {
+		err = postern.Errorf(postern.NumberAlreadyLinked,
+			"another device of the workspace is linked to this number; unlink that one, or set allowSecond")
 	}
 	return err
 }
@@ -70,16 +96,16 @@ func (o OpenLink) apply(t *db.Tx) error {
 	}
 	l := o.Link
 	err := t.Exec(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new,
-		expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number)
-		VALUES ($1, $2, $3, $4, 'pending', $9, 0, $5, $6, '', '', '', $7, $8, 0, $10)`,
+		expected_number, account, number, reason, created_at, expires_at, ended_at, phone_number, allow_second)
+		VALUES ($1, $2, $3, $4, 'pending', $9, 0, $5, $6, '', '', '', $7, $8, 0, $10, $11)`,
 		l.ID, l.WorkspaceID, l.DeviceID, l.Method, o.AllowNewNumber, o.ExpectedNumber, o.At, l.ExpiresAt, []byte{},
-		l.PhoneNumber)
+		l.PhoneNumber, o.AllowSecond)
 	if err != nil {
 		return err
 	}
 	t.Wake(DeviceChanged, string(l.DeviceID))
 	t.Wake(LinkChanged, string(l.DeviceID))
-	return changeDevice(t, `UPDATE device SET status = 'linking', status_reason = '', desired = 'link'
+	return changeDevice(t, `UPDATE device SET status = 'linking', status_reason = '', desired = 'link', crashes = 0
 		WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
 }
 
@@ -108,16 +134,19 @@ type LinkRow struct {
 	Passkey        bool   // the network asks for the owner's passkey
 	ExpectedNumber string
 	AllowNewNumber bool
+	AllowSecond    bool
 	Account        string // once scanned
 	Number         string // once scanned
 }
 
 const linkColumns = `l.id, l.workspace_id, l.device_id, l.method, l.status, l.code, l.code_expires_at, l.allow_new,
-	l.expected_number, l.account, l.number, l.reason, l.expires_at, l.phone_number, l.passkey`
+	l.expected_number, l.account, l.number, l.reason, l.expires_at, l.phone_number, l.passkey,
+	l.allow_second`
 
 func scanLink(s db.Scanner) (l LinkRow, err error) {
 	err = s.Scan(&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber,
-		&l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey)
+		&l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey,
+		&l.AllowSecond)
 	return l, err
 }
 
@@ -153,11 +182,15 @@ func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern
 
 // Scanned records which account scanned the code. It is called before the keys of the
 // account are stored, so that a crash between the two leaves a trace. It returns a
-// NoOpenLink error when the attempt has ended.
-func (s Links) Scanned(ctx context.Context, id postern.LinkID, account, number string) error {
+// NoOpenLink error when the attempt has ended, and a NumberAlreadyLinked error when another
+// device has the number.
+func (s Links) Scanned(ctx context.Context, l LinkRow, account, number string) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := checkNumber(t, l.WorkspaceID, l.DeviceID, number, l.AllowSecond); err != nil {
+			return err
+		}
 		n, err := t.Changed(`UPDATE link SET account = $2, number = $3
-			WHERE id = $1 AND status = 'pending'`, id, account, number)
+			WHERE id = $1 AND status = 'pending'`, l.ID, account, number)
 		if err == nil && n == 0 {
 			return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 		}

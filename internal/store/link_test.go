@@ -67,7 +67,7 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 			Reason: "late", At: testNow}); ended || err != nil {
 			t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
 		}
-		if err := db.Links.Scanned(t.Context(), first.Link.ID, "acc",
+		if err := db.Links.Scanned(t.Context(), LinkRow{Link: first.Link}, "acc",
 			"+15550001111"); postern.ReasonOf(err) != postern.NoOpenLink {
 			t.Errorf("scanning an ended attempt = %v, want no-open-link", err)
 		}

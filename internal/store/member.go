@@ -88,11 +88,25 @@ func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern
 	})
 }
 
+// Removal takes a user out of a workspace.
+type Removal struct {
+	WorkspaceID postern.WorkspaceID
+	UserID      postern.UserID
+	RevokeKeys  bool // also revoke the API keys that the user created
+	Rule        postern.Rule
+	Act         Act
+}
+
 // Remove takes a user out of a workspace, and revokes the open invitations that the user
 // made or received.
-func (s Members) Remove(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule postern.Rule,
-	act Act) error {
-	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
+func (s Members) Remove(ctx context.Context, o Removal) error {
+	ws, id, act := o.WorkspaceID, o.UserID, o.Act
+	return s.change(ctx, ws, id, o.Rule, act, func(t *db.Tx) error {
+		if o.RevokeKeys {
+			if err := revokeKeysBy(t, ws, id, act); err != nil {
+				return err
+			}
+		}
 		return errors.Join(
 			t.Exec(`DELETE FROM member WHERE user_id = $1 AND workspace_id = $2`, id, ws),
 			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $2 AND email = (SELECT email FROM users
@@ -163,11 +177,9 @@ func scanInvitation(s db.Scanner) (i postern.Invitation, err error) {
 	return i, err
 }
 
-// Create adds an invitation, replacing an open one for the same address. At most limit may
-// be open in a workspace.
-//
-// Single writer: count.
-func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, limit int, rule postern.Rule,
+// Create adds an invitation, replacing an open one for the same address. When the plan allows
+// no more open invitations or members, it returns a ResourceLimit error.
+func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, rule postern.Rule,
 	act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		u, _, _, err := userByEmail(t, i.Email)
@@ -184,13 +196,11 @@ func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash
 		if err := rule(s); err != nil {
 			return err
 		}
-		open := 0
-		if err := t.Row(`SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0
-			AND revoked_at = 0 AND expires_at > $3`, []any{i.WorkspaceID, i.Email, i.CreatedAt}, &open); err != nil {
+		if err := invitationCap().check(t, i.WorkspaceID, i.Email, i.CreatedAt); err != nil {
 			return err
 		}
-		if open >= limit {
-			return postern.Invalid("/email", "%d invitations are open; revoke one, or wait until one expires", open)
+		if err := memberCap().check(t, i.WorkspaceID); err != nil {
+			return err
 		}
 		return errors.Join(
 			t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1 AND email = $2 AND used_at = 0
@@ -270,6 +280,9 @@ func (o Join) apply(t *db.Tx) error {
 		return LinkOver()
 	}
 	if err != nil {
+		return err
+	}
+	if err := checkMembership(t, i.WorkspaceID, o.User.ID); err != nil {
 		return err
 	}
 	u, _, known, err := userByEmail(t, i.Email)

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"postern/internal/db"
@@ -17,25 +20,35 @@ const contentColumns = `type, body, extra`
 
 func contentValues(c postern.Content) []any {
 	extra := "" // as in rows from before the column
-	if c.Extra != (postern.Extra{}) {
-		extra = asJSON(c.Extra)
+	if c.Truncated || c.Extra != (postern.Extra{}) {
+		extra = asJSON(storedExtra{c.Truncated, c.Extra})
 	}
 	return []any{string(c.Kind), c.Text, extra}
 }
 
 // contentInto returns where contentColumns are scanned to.
 func contentInto(c *postern.Content) []any {
-	return []any{(*string)(&c.Kind), &c.Text, extraColumn{jsonColumn{&c.Extra}}}
+	return []any{(*string)(&c.Kind), &c.Text, extraColumn{c}}
 }
 
-// extraColumn is a JSON column that is empty for content without extra members.
-type extraColumn struct{ jsonColumn }
+// storedExtra is what the column extra holds, as JSON. The column is empty for content that
+// has none of it.
+type storedExtra struct {
+	Truncated bool `json:"truncated,omitempty"`
+	postern.Extra
+}
+
+type extraColumn struct{ of *postern.Content }
 
 func (c extraColumn) Scan(src any) error {
-	if src == "" {
-		return nil
+	var stored storedExtra
+	if src != "" {
+		if err := (jsonColumn{&stored}).Scan(src); err != nil {
+			return err
+		}
 	}
-	return c.jsonColumn.Scan(src)
+	c.of.Truncated, c.of.Extra = stored.Truncated, stored.Extra
+	return nil
 }
 
 // setContent assigns contentColumns from columns of rows whose names begin with new_.
@@ -60,20 +73,24 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	if f.Code != "" {
 		m.Error = &f
 	}
-	return m, err
+	return m.InOrder(), err
 }
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, ` + contentColumns
 
 // newMessage returns the row of a new message.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
+	var failure postern.Failure
+	if m.Error != nil {
+		failure = *m.Error
+	}
 	return append([]any{
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable,
+		undecryptable, failure.Code, failure.Detail,
 	}, contentValues(m.Content)...)
 }
 
@@ -83,8 +100,8 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 //
 // Single writer: order.
 var addMessages = db.NewStatement(newMessageColumns,
-	`INSERT INTO message (`+newMessageColumns+`, error_code, error_detail, frame_left)
-	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, '', '', 0)
+	`INSERT INTO message (`+newMessageColumns+`, frame_left)
+	@values (@`+strings.ReplaceAll(newMessageColumns, ", ", ", @")+`, 0)
 	ON CONFLICT (device_id, network_id, sender) DO NOTHING`)
 
 // unsent are the statuses of a message that still has to be sent.
@@ -105,17 +122,6 @@ func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Me
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 
-// MessageFilter narrows a list of messages. A zero field does not restrict the list.
-type MessageFilter struct {
-	Devices   []postern.DeviceID // nil for all
-	ChatID    string
-	Direction string
-	Status    string
-	Since     postern.Time // inclusive
-	Until     postern.Time // exclusive
-	Archived  bool         // messages of earlier numbers of a device, instead of those of the present one
-}
-
 // current returns the condition that a message, under its name in the statement, belongs to
 // the present number of its device. It compares the message's n, which is sufficient
 // because the queue of a device is empty while its number changes; see [lowerHistory].
@@ -123,23 +129,25 @@ func current(message string) string {
 	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
 
-// List returns a workspace's messages, newest first. p.After is the id of the last message
-// of the previous page.
-func (s Messages) List(ctx context.Context, ws postern.WorkspaceID, f MessageFilter,
-	p Page) (list []postern.Message, err error) {
-	err = s.db.Rows(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
-		AND ($2 = '' OR n < (SELECT n FROM message WHERE workspace_id = $1 AND id = $2))
-		AND ($3 = 'null' OR device_id IN `+s.db.InList(3)+`) AND ($4 = '' OR chat_id = $4) AND ($5 = '' OR direction = $5)
-			AND ($6 = '' OR status = $6)
-		AND (CAST($7 AS BIGINT) = 0 OR created_at >= $7) AND (CAST($8 AS BIGINT) = 0 OR created_at < $8)
-		AND (`+current("message")+`) = (CAST($10 AS BIGINT) = 0) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, p.After, asJSON(f.Devices), f.ChatID, f.Direction, f.Status, f.Since, f.Until, p.Limit, f.Archived},
-		func(r *sql.Rows) error {
-			m, err := scanMessage(r)
-			list = append(list, m)
-			return err
-		})
-	return list, err
+// texts counts the bytes of the texts on a page of messages.
+type texts int
+
+// add counts a message. It returns errPageFull for the first one that makes a page larger
+// than textBytes: the page ends with it. A caller that cuts the page to the size of a
+// response leaves it to the next one.
+func (t *texts) add(m postern.Message) error {
+	if *t += texts(len(m.Content.Text)); *t > textBytes {
+		return errPageFull
+	}
+	return nil
+}
+
+// unlessFull returns nil for the error of a page that is full.
+func unlessFull(err error) error {
+	if errors.Is(err, errPageFull) {
+		return nil
+	}
+	return err
 }
 
 // RecordInbound stores a message that arrived. When the network delivers the message again,
@@ -202,7 +210,7 @@ type arrival struct {
 }
 
 var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContentSet,
-	`UPDATE message SET `+setContent+`, undecryptable = 0 [FROM @rows]
+	`UPDATE message SET `+setContent+`, undecryptable = 0, error_code = '', error_detail = '' [FROM @rows]
 	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1
 	RETURNING `+messageColumns+`, sender`)
 
@@ -233,105 +241,219 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 	return events, err
 }
 
-// MessageSearch narrows a search. A zero field does not restrict it.
+// MessageSearch narrows a list of messages. A zero field does not restrict it.
 type MessageSearch struct {
 	Devices   []postern.DeviceID // nil for all devices of the workspace
 	DeviceID  postern.DeviceID
 	ChatID    string
 	Direction string
 	Status    string
+	Since     postern.Time // inclusive
+	Until     postern.Time // exclusive
+	Archived  bool         // messages of earlier numbers of a device, instead of those of the present one
 }
 
-// MessagePage is a part of the results of a search, newest first.
+// MessagePlace is a place in a list of messages. The zero place is its start.
+type MessagePlace struct {
+	N  int64
+	At postern.Time // 0 unless the list is [MessageSearch.ByTime]
+}
+
+// MessagePage is a part of a list, newest first.
 type MessagePage struct {
 	Messages []postern.Message
-	Last     int64 // the messages were read down to this place
-	More     bool  // there may be results below Last
+	Last     MessagePlace // the messages were read down to this place
+	More     bool         // there may be results below Last
+	places   []MessagePlace
 }
 
-// Search searches the messages of a workspace's present numbers, newest first, from below a
-// place; 0 starts at the newest. A page may have fewer messages than limit even though
-// there are more: the search follows the narrowest index, and one page reads a bounded
-// number of its entries to check the conditions that the index does not cover.
-func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, before int64,
+// Cut keeps the first n messages, at least one. The list continues below them.
+func (p *MessagePage) Cut(n int) {
+	if n < len(p.Messages) {
+		p.Messages, p.Last, p.More = p.Messages[:n], p.places[n-1], true
+	}
+}
+
+// Search lists messages of a workspace, newest first, from below a place. A page may have
+// fewer messages than limit even though there are more: the search follows the narrowest
+// index, and one page looks at a bounded number of its entries to check the conditions that
+// the index does not cover.
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, below MessagePlace,
 	limit int) (p MessagePage, err error) {
-	way, first, second := q.way(ws)
-	look := q.look(limit)
-	var newest, n int
-	if err := s.db.Row(ctx, lookBack(way), []any{cmp.Or(before, math.MaxInt64), look, first, second}, &p.Last, &newest,
-		&n); err != nil || n == 0 {
+	if q.DeviceID == "" && len(q.Devices) == 1 {
+		q.DeviceID, q.Devices = q.Devices[0], nil
+	}
+	w, upper, lower := q.way(ws), q.upper(below), MessagePlace{At: q.Since}
+	if p.Last, err = s.lookBack(ctx, w, upper, lower, q.look(limit)); err != nil {
 		return p, err
 	}
-	p.More = n == look
-	var places []int64
-	err = s.db.Rows(ctx, s.searched(way), []any{newest + 1, look, first, second, ws, q.DeviceID, q.Direction, q.Status,
-		asJSON(q.Devices), limit + 1}, func(r *sql.Rows) error {
-		var place int64
-		m, err := scanMessage(withTail{r, []any{&place}})
-		p.Messages, places = append(p.Messages, m), append(places, place)
-		return err
+	if p.More = p.Last.N != 0; p.More {
+		lower = p.Last
+	}
+	var last MessagePlace
+	var size texts
+	err = s.db.Rows(ctx, s.searched(w), s.searchArgs(ws, q, w, upper, lower, limit), func(r *sql.Rows) error {
+		if len(p.Messages) == limit {
+			p.Last, p.More = last, true
+			return nil
+		}
+		m, err := scanMessage(withTail{r, []any{&last.N}})
+		last.At = w.timeOf(m)
+		p.Messages, p.places = append(p.Messages, m), append(p.places, last)
+		return cmp.Or(err, size.add(m))
 	})
-	if len(p.Messages) > limit {
-		p.Messages, p.Last, p.More = p.Messages[:limit], places[limit-1], true
+	if size > textBytes {
+		p.Last, p.More = last, true
 	}
-	return p, err
+	return p, unlessFull(err)
 }
 
-// way returns the condition of the narrowest index, and its two parameters, $3 and $4. Of
-// the statuses only failed and expired have an index, because such messages are rare and
-// may be far back. Messages that wait are among the newest, and the other statuses match
-// nearly every message.
-func (s MessageSearch) way(ws postern.WorkspaceID) (where string, first, second any) {
+// ByTime reports whether the list is in the order of time, and not of acceptance. The two
+// differ only for messages that were accepted while the clock was set back.
+func (s MessageSearch) ByTime() bool {
+	return s.ChatID == "" && !s.rare() && (s.Since != 0 || s.Until != 0)
+}
+
+// rare reports whether the status has an index. Of the statuses only failed and expired
+// have one, because such messages are rare and may be far back. Messages that wait are
+// among the newest, and the other statuses match nearly every message.
+func (s MessageSearch) rare() bool {
+	return s.Status == string(postern.Failed) || s.Status == string(postern.Expired)
+}
+
+// upper returns the place below which the list continues.
+func (s MessageSearch) upper(below MessagePlace) MessagePlace {
+	if below.N == 0 {
+		below = MessagePlace{math.MaxInt64, math.MaxInt64}
+	}
+	if s.Until != 0 && below.At >= s.Until {
+		below.At = s.Until
+		if s.ByTime() {
+			below.N = 0
+		}
+	}
+	return below
+}
+
+// way is an index that finds the candidates for a list in its order.
+type way struct {
+	where  string // with ? for each of the values
+	values []any
+	byTime bool
+}
+
+// way returns the narrowest index.
+func (s MessageSearch) way(ws postern.WorkspaceID) way {
 	switch {
-	case s.ChatID != "" && s.DeviceID != "":
-		return `device_id = $3 AND chat_id = $4`, s.DeviceID, s.ChatID
 	case s.ChatID != "":
-		return `device_id IN (SELECT id FROM device WHERE workspace_id = $3) AND chat_id = $4`, ws, s.ChatID
-	case s.Status == string(postern.Failed) || s.Status == string(postern.Expired):
-		return `workspace_id = $3 AND status IN ('failed', 'expired') AND $4 = ''`, ws, ""
+		return way{`workspace_id = ? AND chat_id = ?`, []any{ws, s.ChatID}, false}
+	case s.rare():
+		return way{`workspace_id = ? AND status IN ('failed', 'expired')`, []any{ws}, false}
+	case s.ByTime():
+		return way{`workspace_id = ?`, []any{ws}, true}
 	case s.DeviceID != "":
-		return `device_id = $3 AND $4 = ''`, s.DeviceID, ""
+		return way{`device_id = ?`, []any{s.DeviceID}, false}
 	}
-	return `workspace_id = $3 AND $4 = ''`, ws, ""
+	return way{`workspace_id = ?`, []any{ws}, false}
 }
 
-// look returns how many messages one page reads: fewer when the index covers all conditions
-// except that of the present number.
+// between returns the condition for the candidates between two places, with the lower one.
+func (w way) between() string {
+	if w.byTime {
+		return w.where + ` AND (created_at, n) < (?, ?) AND (created_at, n) >= (?, ?)`
+	}
+	return w.where + ` AND n < ? AND n >= ?`
+}
+
+func (w way) args(upper, lower MessagePlace) []any {
+	if w.byTime {
+		return append(slices.Clip(w.values), upper.At, upper.N, lower.At, lower.N)
+	}
+	return append(slices.Clip(w.values), upper.N, lower.N)
+}
+
+func (w way) order() string {
+	if w.byTime {
+		return ` ORDER BY created_at DESC, n DESC`
+	}
+	return ` ORDER BY n DESC`
+}
+
+func (w way) timeOf(m postern.Message) postern.Time {
+	if w.byTime {
+		return m.CreatedAt
+	}
+	return 0
+}
+
+// look returns how many candidates one page looks at: fewer when the index covers all
+// conditions except that of the present number.
 func (s MessageSearch) look(limit int) int {
-	if s.Devices == nil && s.Direction == "" && s.Status == "" {
+	covered := s.ChatID == "" || s.DeviceID == "" && s.Since == 0 && s.Until == 0
+	if s.ByTime() {
+		covered = s.DeviceID == ""
+	}
+	if covered && s.Devices == nil && s.Direction == "" && s.Status == "" && !s.Archived {
 		return max(plainScan, limit+1)
 	}
 	return max(messageScan, limit+1)
 }
 
-// part returns the condition for the places that one page reads.
-func part(way string) string {
-	return `SELECT n FROM message WHERE ` + way + ` AND n < $1 ORDER BY n DESC LIMIT $2 + 0`
+// lookBack returns the place of the last candidate that one page looks at; the zero place
+// when there are fewer.
+func (s Messages) lookBack(ctx context.Context, w way, upper, lower MessagePlace,
+	look int) (last MessagePlace, err error) {
+	err = s.look(ctx, lastOf(w), append(w.args(upper, lower), look-1), &last.N, &last.At)
+	return last, err
 }
 
-// lookBack returns the query for the bounds of the places that one page reads, and for the
-// number of messages between them.
-func lookBack(way string) string {
-	return `SELECT coalesce(min(n), 0), coalesce(max(n), 0), count(*) FROM (` + part(way) + `) looked`
+func lastOf(w way) string {
+	columns := `n, 0`
+	if w.byTime {
+		columns = `n, created_at`
+	}
+	return numberFrom(`SELECT `+columns+` FROM message WHERE `+w.between()+w.order()+` LIMIT 1 OFFSET ? + 0`, 1)
 }
 
-// searched returns the query for the results within such a part.
-func (s Messages) searched(way string) string {
-	return `SELECT ` + messageColumns + `, n FROM message WHERE n IN (` + part(way) + `) AND workspace_id = $5
-		AND ($6 = '' OR device_id = $6) AND ($7 = '' OR direction = $7) AND ($8 = '' OR status = $8)
-		AND ($9 = 'null' OR device_id IN ` + s.db.InList(9) + `)
-		AND ` + current("message") + ` ORDER BY n DESC LIMIT $10 + 0`
+// searched returns the query for the results among the candidates. Only the subquery has
+// conditions that an index answers: with others beside it, SQLite walks over all messages
+// between two numbers, whichever workspace they belong to.
+func (s Messages) searched(w way) string {
+	return numberFrom(`SELECT `+messageColumns+`, n FROM message
+		WHERE n IN (SELECT n FROM message WHERE `+w.between()+w.order()+` LIMIT ? + 0)
+		AND (? = '' OR workspace_id = ?) AND (? = '' OR device_id = ?) AND (? = '' OR direction = ?)
+		AND (? = '' OR status = ?)
+		AND (CAST(? AS BIGINT) = 0 OR created_at >= ?) AND (CAST(? AS BIGINT) = 0 OR created_at < ?)
+		AND ($1 = 'null' OR device_id IN `+s.db.InList(1)+`)
+		AND (`+current("message")+`) = (CAST(? AS BIGINT) = 0)`+w.order()+` LIMIT ? + 0`, 2)
+}
+
+func (s Messages) searchArgs(ws postern.WorkspaceID, q MessageSearch, w way, upper, lower MessagePlace,
+	limit int) []any {
+	args := append([]any{deviceList(q.Devices)}, w.args(upper, lower)...)
+	return append(args, q.look(limit), ws, ws, q.DeviceID, q.DeviceID, q.Direction, q.Direction, q.Status, q.Status,
+		q.Since, q.Since, q.Until, q.Until, q.Archived, limit+1)
+}
+
+// numberFrom replaces each ? of a query by a numbered parameter, from a number on.
+func numberFrom(query string, from int) string {
+	parts := strings.Split(query, "?")
+	for i := range parts[1:] {
+		parts[i] += "$" + strconv.Itoa(from+i)
+	}
+	return strings.Join(parts, "")
 }
 
 // chatKey is a chat of a device.
 type chatKey struct {
-	device postern.DeviceID
-	chat   string
+	workspace postern.WorkspaceID
+	device    postern.DeviceID
+	chat      string
 }
 
-var summarizeChats = db.NewStatement("device, chat",
+var summarizeChats = db.NewStatement("workspace, device, chat",
 	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
-	WHERE device_id = @device AND chat_id = @chat ORDER BY n DESC LIMIT 1
+	WHERE workspace_id = @workspace AND chat_id = @chat AND device_id = @device ORDER BY n DESC LIMIT 1
 	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
 
 // chatSummaries maintain the newest message of each chat, with one write for all new
@@ -345,7 +467,7 @@ func newChatSummaries() chatSummaries { return chatSummaries{} }
 // Note adds a new message.
 func (s chatSummaries) Note(change any) {
 	if c, is := change.(MessageMoved); is && c.From == "" {
-		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
+		s[chatKey{c.Message.WorkspaceID, c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
 	}
 }
 
@@ -353,7 +475,7 @@ func (s chatSummaries) Note(change any) {
 func (s chatSummaries) Write(t *db.Tx) error {
 	rows := make([][]any, 0, len(s))
 	for k := range s {
-		rows = append(rows, []any{k.device, k.chat})
+		rows = append(rows, []any{k.workspace, k.device, k.chat})
 	}
 	clear(s)
 	if t.Postgres() {
@@ -390,12 +512,13 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 	if before == 0 {
 		before = math.MaxInt64
 	}
+	var size texts
 	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
 		var c Chat
 		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
 		c.Newest = m
 		list = append(list, c)
-		return err
+		return cmp.Or(err, size.add(m))
 	})
-	return list, err
+	return list, unlessFull(err)
 }

@@ -8,6 +8,27 @@ import (
 	"postern/internal/postern"
 )
 
+func TestReceiptCountsOnlyFromTheRecipient(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		m := queue(t, db, d)
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow}); err != nil {
+			t.Fatal(err)
+		}
+		for _, chats := range [][]string{nil, {""}, {"+15550009999", "lid:9"}, {m.ChatID + "0"}} {
+			if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID,
+				Chats: chats, Status: postern.Read, At: testNow, Now: testNow}}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m.ID); err != nil || got.Status != postern.Sent {
+				t.Errorf("after a receipt from %q the message is %s, %v", chats, got.Status, err)
+			}
+		}
+	})
+}
+
 func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -16,7 +37,8 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 		receipt := func(s postern.MessageStatus) {
 			t.Helper()
 			if err := db.Messages.RecordReceipts(t.Context(),
-				[]Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Status: s, At: testNow, Now: testNow}}); err != nil {
+				[]Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{"lid:9", m.ChatID}, Status: s, At: testNow,
+					Now: testNow}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -66,9 +88,10 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		}
 		// The one exception: a receipt moves an unconfirmed message on.
 		if err := db.Messages.RecordReceipts(t.Context(),
-			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Status: postern.Delivered, At: testNow,
-				Now: testNow},
-				{DeviceID: d.ID, NetworkID: never.NetworkID, Status: postern.Delivered, At: testNow, Now: testNow}}); err != nil {
+			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Chats: []string{maybe.ChatID}, Status: postern.Delivered,
+				At: testNow, Now: testNow},
+				{DeviceID: d.ID, NetworkID: never.NetworkID, Chats: []string{never.ChatID}, Status: postern.Delivered,
+					At: testNow, Now: testNow}}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered ||
@@ -140,10 +163,9 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 			}
 		}
 		sameText(t, "events", eventTypes(t, db, d.ID), "message.undecryptable", "message.received")
-		list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
-		if err != nil || len(list) != 1 || list[0].Content.Text != "now it can be read" ||
-			list[0].ID != dark.Message.ID {
-			t.Errorf("messages = %+v (%v), want the one, completed", list, err)
+		list := messagesOf(t, db, d.WorkspaceID, MessageSearch{})
+		if len(list) != 1 || list[0].Content.Text != "now it can be read" || list[0].ID != dark.Message.ID {
+			t.Errorf("messages = %+v, want the one, completed", list)
 		}
 	})
 }
@@ -162,9 +184,8 @@ func TestForeignRowsCannotBeSeen(t *testing.T) {
 		if got := postern.ReasonOf(err); got != postern.NotFound {
 			t.Errorf("no message: %s, want not-found", got)
 		}
-		if list, err := db.Messages.List(t.Context(), other, MessageFilter{}, Page{Limit: 10}); len(list) != 0 ||
-			err != nil {
-			t.Errorf("another workspace lists %d messages (%v)", len(list), err)
+		if list := messagesOf(t, db, other, MessageSearch{}); len(list) != 0 {
+			t.Errorf("another workspace lists %d messages", len(list))
 		}
 	})
 }
@@ -317,21 +338,12 @@ func TestPagesFollowEachOther(t *testing.T) {
 		for range 7 {
 			want = append([]string{string(queue(t, db, d).ID)}, want...)
 		}
-		var got []string
-		p := Page{Limit: 3}
-		for range 5 {
-			list, err := db.Messages.List(t.Context(), d.WorkspaceID,
-				MessageFilter{Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound, Since: testNow,
-					Until: testNow.Add(time.Hour)}, p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range list {
-				got = append(got, string(m.ID))
-				p.After = string(m.ID)
-			}
+		for name, q := range map[string]MessageSearch{
+			"of a device": {Devices: []postern.DeviceID{d.ID}, Direction: postern.Outbound},
+			"of a period": {DeviceID: d.ID, Since: testNow, Until: testNow.Add(time.Hour)},
+		} {
+			sameText(t, "pages "+name, finds(t, db, d.WorkspaceID, q, 3), want...)
 		}
-		sameText(t, "pages", got, want...)
 	})
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,17 +121,18 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3",
 			"ÄRZTE": "1",
 			"ws_2":  "2", "none": ""} {
-			list, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
+			f, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
 			var got []string
-			for _, u := range list {
+			for _, u := range f.List {
 				got = append(got, strings.TrimPrefix(string(u.ID), "ws_"))
 			}
 			if err != nil || strings.Join(got, " ") != want {
 				t.Errorf("%q finds %v, %v, want %s", text, got, err, want)
 			}
 		}
-		list, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), "", Page{After: "ws_0", Limit: 1})
-		if err != nil || len(list) != 1 || list[0].ID != "ws_1" || list[0].Messages != 1 || list[0].Devices != 1 ||
+		f, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), "", Page{After: "ws_0", Limit: 1})
+		list := f.List
+		if err != nil || !f.More || f.Last != "ws_1" || len(list) != 1 || list[0].ID != "ws_1" || list[0].Messages != 1 || list[0].Devices != 1 ||
 			list[0].Members != 1 {
 			t.Errorf("after the first come %+v, %v", list, err)
 		}
@@ -139,6 +141,44 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		}
 		if _, err := db.Workspaces.GetWithUsage(t.Context(), "ws_9", ""); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("one that is not there is answered %v", err)
+		}
+	})
+}
+
+// A text is searched in a bounded part of the workspaces, or of the users, for each page.
+func TestTextIsSearchedInABoundedPart(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		last := fmt.Sprintf("w%05d", textScan+9)
+		err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
+			for i := range textScan + 10 {
+				name := fmt.Sprintf("w%05d", i)
+				ws := postern.Workspace{ID: postern.WorkspaceID(name), Name: name, Plan: "free", CreatedAt: testNow}
+				u := postern.User{ID: postern.UserID(name), Email: name + "@example.com", CreatedAt: testNow}
+				if err := errors.Join(insertWorkspace(t, ws), insertUser(t, u, "hash")); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := db.Workspaces.WithUsage(t.Context(), "", last, Page{Limit: 5})
+		if err != nil || len(w.List) != 0 || !w.More {
+			t.Fatalf("the first page has %d workspaces, more %t, %v", len(w.List), w.More, err)
+		}
+		w, err = db.Workspaces.WithUsage(t.Context(), "", last, Page{After: w.Last, Limit: 5})
+		if err != nil || len(w.List) != 1 || w.More {
+			t.Errorf("the second page has %d workspaces, more %t, %v", len(w.List), w.More, err)
+		}
+		u, err := db.Users.List(t.Context(), last, 1, Page{Limit: 5})
+		if err != nil || len(u.List) != 0 || !u.More {
+			t.Fatalf("the first page has %d users, more %t, %v", len(u.List), u.More, err)
+		}
+		u, err = db.Users.List(t.Context(), last, 1, Page{After: u.Last, Limit: 5})
+		if err != nil || len(u.List) != 1 || u.More {
+			t.Errorf("the second page has %d users, more %t, %v", len(u.List), u.More, err)
 		}
 	})
 }
@@ -159,8 +199,9 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := db.Users.List(t.Context(), "", 1, Page{Limit: 9})
-		if err != nil || len(list) != 2 {
+		f, err := db.Users.List(t.Context(), "", 1, Page{Limit: 9})
+		list := f.List
+		if err != nil || f.More || len(list) != 2 {
 			t.Fatalf("there are %+v, %v", list, err)
 		}
 		if p := list[0]; p.ID != ada.ID || p.Workspaces != 2 || !slices.Equal(p.Names, []string{"acme"}) ||
@@ -171,13 +212,13 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 			t.Errorf("the second is %+v", p)
 		}
 		for text, want := range map[string]int{"example": 2, "_": 1, "%": 0} {
-			if list, err := db.Users.List(t.Context(), text, 1, Page{Limit: 9}); err != nil || len(list) != want {
-				t.Errorf("%q finds %+v, %v", text, list, err)
+			if f, err := db.Users.List(t.Context(), text, 1, Page{Limit: 9}); err != nil || len(f.List) != want {
+				t.Errorf("%q finds %+v, %v", text, f.List, err)
 			}
 		}
-		if list, err := db.Users.List(t.Context(), "", 1, Page{After: "ada@example.com", Limit: 1}); err != nil ||
-			len(list) != 1 || list[0].Email != "bob_b@example.com" {
-			t.Errorf("after the first come %+v, %v", list, err)
+		if f, err := db.Users.List(t.Context(), "", 1, Page{After: "ada@example.com", Limit: 1}); err != nil ||
+			len(f.List) != 1 || f.List[0].Email != "bob_b@example.com" {
+			t.Errorf("after the first come %+v, %v", f.List, err)
 		}
 	})
 }

@@ -145,13 +145,28 @@ func (o QueueMessage) check(device room) error {
 	case !device.known:
 		return postern.Errorf(postern.NotFound, "there is no such device")
 	case device.status != postern.Connected && !waits:
-		return postern.Errorf(postern.DeviceNotConnected,
-			"the device is %s; wait until it is connected, or send with whenDisconnected set to queue", device.status)
+		return postern.Errorf(postern.DeviceNotConnected, "the device is %s; %s", device.status, toConnect(device.status))
 	case device.used >= o.Quota:
 		return postern.Errorf(postern.QuotaExhausted,
 			"the plan's %d messages of this month are used up; the month ends at %s", o.Quota, MonthEnd(o.Month))
 	}
 	return nil
+}
+
+// toConnect says what makes a device of a status accept messages.
+func toConnect(s postern.Status) string {
+	switch s {
+	case postern.Unlinked:
+		return "link it first: POST /v1/devices/{id}/link"
+	case postern.LoggedOut, postern.Banned:
+		return "link it again: POST /v1/devices/{id}/link"
+	case postern.Linking:
+		return "finish the open link attempt, and wait until the device is connected"
+	case postern.Paused:
+		return "resume it, or send with whenDisconnected set to queue"
+	case postern.Connecting, postern.Connected, postern.Disconnected, postern.Restricted, postern.Conflict:
+	}
+	return "wait until it is connected, or send with whenDisconnected set to queue"
 }
 
 // accept writes the messages that are accepted.

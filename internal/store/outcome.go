@@ -211,13 +211,14 @@ type Receipt struct {
 	WorkspaceID postern.WorkspaceID // of the device
 	DeviceID    postern.DeviceID
 	NetworkID   string
+	Chats       []string              // the chats that the receipt may be for
 	Status      postern.MessageStatus // Delivered or Read
 	At          postern.Time          // the network's time
 	Now         postern.Time
 }
 
 // RecordReceipts advances outbound messages to the statuses that receipts report. Receipts
-// for unknown messages are ignored.
+// for unknown messages, and from anyone but the recipient, are ignored.
 func (s Messages) RecordReceipts(ctx context.Context, list []Receipt) error {
 	return write(ctx, s.core, receipts(list))
 }
@@ -249,8 +250,8 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	var events []eventAt
 	for _, o := range all {
 		m := messages[sentAs{o.DeviceID, db.Clean(o.NetworkID)}]
-		if m == nil {
-			continue // not sent by Postern
+		if m == nil || !slices.Contains(o.Chats, m.ChatID) {
+			continue // not sent by Postern, or to somebody else
 		}
 		was := m.Status
 		steps, err := o.move(m)

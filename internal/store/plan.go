@@ -42,10 +42,12 @@ func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.
 	return d, err
 }
 
-// setDeviceState writes a device's new state and its event.
+// setDeviceState writes a device's new state and its event. Whoever lets the device connect
+// again forgives it the crashes so far.
 func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at postern.Time) error {
 	t.Wake(DeviceChanged, string(d.ID))
-	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1
+	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1,
+		crashes = CASE WHEN $5 = 'connect' THEN 0 ELSE crashes END
 		WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired)
 	if err != nil || event == "" {
 		return err
@@ -146,6 +148,105 @@ func enforceOnDevice(t *db.Tx, d postern.Device, within bool, at postern.Time) e
 	return setDeviceState(t, d, postern.DevicePaused, at)
 }
 
+// capOf is a limit of what a workspace holds, by its current plan.
+type capOf struct {
+	limit  func(postern.Caps) int
+	count  string // the query for what there is; $1 is the workspace
+	what   string // "the plan allows 5 devices"
+	remedy string // how to get below the limit
+}
+
+// check returns a ResourceLimit error when no more may be created.
+//
+// Single writer: count.
+func (c capOf) check(t *db.Tx, ws postern.WorkspaceID, more ...any) error {
+	w, err := readWorkspace(t, ws)
+	if err != nil {
+		return err
+	}
+	plan, _ := w.Entitlement()
+	limit, have := c.limit(plan.Caps), 0
+	err = t.Row(c.count, append([]any{ws}, more...), &have)
+	if err == nil && have >= limit {
+		err = postern.Errorf(postern.ResourceLimit, "the plan allows %d %s; %s or change the plan", limit, c.what, c.remedy)
+	}
+	return err
+}
+
+func deviceCap() capOf {
+	return capOf{
+		func(c postern.Caps) int { return c.Devices },
+		`SELECT count(*) FROM device WHERE workspace_id = $1 AND deleted_at = 0`,
+		"devices, linked or not", "delete one",
+	}
+}
+
+func memberCap() capOf {
+	return capOf{
+		func(c postern.Caps) int { return c.Members },
+		`SELECT count(*) FROM member WHERE workspace_id = $1`, "members", "remove one",
+	}
+}
+
+// invitationCap counts the open invitations for other addresses than $2 at the time $3.
+func invitationCap() capOf {
+	return capOf{
+		func(c postern.Caps) int { return c.Invitations },
+		`SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0
+			AND revoked_at = 0 AND expires_at > $3`,
+		"open invitations", "revoke one, wait until one expires,",
+	}
+}
+
+// keyCap counts the keys that work at the time $2. A rotation may double them, because the
+// old key keeps working for a while.
+func keyCap(rotates bool) capOf {
+	return capOf{
+		func(c postern.Caps) int {
+			if rotates {
+				return 2 * c.Keys
+			}
+			return c.Keys
+		},
+		`SELECT count(*) FROM api_key WHERE ` + worksAt,
+		"API keys", "revoke one",
+	}
+}
+
+// newKeyCap counts the keys created since the time $2, whether they work or not: all of them
+// are stored.
+func newKeyCap() capOf {
+	return capOf{
+		func(c postern.Caps) int { return 4 * c.Keys },
+		`SELECT count(*) FROM api_key WHERE workspace_id = $1 AND created_at > $2`, "new API keys a day", "wait a day",
+	}
+}
+
+// checkKeys returns an error when no more keys may be created at a time.
+func checkKeys(t *db.Tx, ws postern.WorkspaceID, at postern.Time, rotates bool) error {
+	if err := keyCap(rotates).check(t, ws, at); err != nil {
+		return err
+	}
+	return newKeyCap().check(t, ws, at.Add(-24*time.Hour))
+}
+
+// checkMembership returns an error when a user cannot become a member of one more workspace,
+// or the workspace has no room for a member.
+//
+// Single writer: count.
+func checkMembership(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) error {
+	if err := memberCap().check(t, ws); err != nil {
+		return err
+	}
+	n := 0
+	err := t.Row(`SELECT count(*) FROM member WHERE user_id = $1`, []any{id}, &n)
+	if err == nil && n >= postern.MaxMemberships {
+		err = postern.Errorf(postern.ResourceLimit,
+			"a person can belong to %d workspaces; leave one first", postern.MaxMemberships)
+	}
+	return err
+}
+
 // counter counts the units of a month for one device.
 type counter struct {
 	account
@@ -216,14 +317,14 @@ func (s Usage) EverSent(ctx context.Context, ws postern.WorkspaceID) (bool, erro
 func (s Usage) MessagesBy(ctx context.Context, ws postern.WorkspaceID, month string,
 	devices []postern.DeviceID) (n int, err error) {
 	err = s.db.Row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2
-		AND device_id IN `+s.db.InList(3), []any{ws, month, asJSON(devices)}, &n)
+		AND device_id IN `+s.db.InList(3), []any{ws, month, deviceList(devices)}, &n)
 	return n, err
 }
 
 // Slots returns how many devices occupy a slot of the plan; see [slotHolders]. When only is not nil, it counts
 // only those devices.
 func (s Usage) Slots(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID) (n int, err error) {
-	err = s.db.Row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+s.db.InList(2)+`)`, []any{ws, asJSON(only)}, &n)
+	err = s.db.Row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+s.db.InList(2)+`)`, []any{ws, deviceList(only)}, &n)
 	return n, err
 }
 

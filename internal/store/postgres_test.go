@@ -91,10 +91,9 @@ func TestTextThatNoDatabaseHoldsIsStoredWithAMark(t *testing.T) {
 				t.Errorf("Message(%q) = %v, want not-found", id, err)
 			}
 		}
-		if list, err := db.Messages.List(t.Context(), d.WorkspaceID,
-			MessageFilter{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Status: "\xff"},
-			Page{After: "\x00", Limit: 1}); err != nil || len(list) != 0 {
-			t.Errorf("Messages = %v, %v", list, err)
+		odd := MessageSearch{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Status: "\xff"}
+		if list := messagesOf(t, db, d.WorkspaceID, odd); len(list) != 0 {
+			t.Errorf("Messages = %v", list)
 		}
 	})
 }

@@ -142,6 +142,11 @@ func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
 		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",
 		actsPlan(ActFilter{Email: "a", Before: 5}):  "INDEX audit_user (workspace_id=? AND user_id=? AND n<?)",
 		actsPlan(ActFilter{Kind: "key", Before: 5}): "INDEX audit_kind (workspace_id=? AND kind=? AND n<?)",
+
+		actsPlan(ActFilter{Email: "a", Kind: "key", Before: 5}): "INDEX audit_user_kind (workspace_id=? AND user_id=? " +
+			"AND kind=? AND n<?)",
+
+		persons: "INDEX audit_sign_in (workspace_id=? AND user_id=?)",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)
@@ -163,8 +168,8 @@ func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
 		oldestDue:       "USING COVERING INDEX delivery_due (endpoint_id=?)",
 		allMessageHours: "INDEX message_hour_age (hour>?)",
 		allAttemptHours: "INDEX endpoint_hour_age (hour>?)",
-		workspacesUsed:  "SEARCH w USING PRIMARY KEY (id>?)",
-		persons:         "SEARCH u USING INDEX sqlite_autoindex_users_2 (email>?)",
+		workspacesUsed:  "SEARCH w USING PRIMARY KEY (id>? AND id<?)",
+		persons:         "SEARCH u USING INDEX sqlite_autoindex_users_2 (email>? AND email<?)",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) || strings.Contains(got, "TEMP B-TREE FOR ORDER") {
 			t.Errorf("the plan is %s\nwant %s", got, want)

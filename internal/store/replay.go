@@ -10,17 +10,18 @@ import (
 )
 
 const replayColumns = `id, workspace_id, endpoint_id, status, since, until, types, only_failed, position, last, matched,
-	delivered, failed, created_at, ended_at`
+	delivered, failed, created_at, ended_at, already_pending`
 
 func scanReplay(s db.Scanner) (r postern.Replay, err error) {
 	err = s.Scan(&r.ID, &r.WorkspaceID, &r.EndpointID, &r.Status, &r.Since, &r.Until, jsonColumn{&r.Types},
 		&r.OnlyFailed,
-		&r.Position, &r.Last, &r.Matched, &r.Delivered, &r.Failed, &r.CreatedAt, &r.EndedAt)
+		&r.Position, &r.Last, &r.Matched, &r.Delivered, &r.Failed, &r.CreatedAt, &r.EndedAt,
+		&r.AlreadyPending)
 	return r, err
 }
 
 // Create starts a replay for an endpoint of the workspace, which must be active. At most
-// maxReplays run for one endpoint; beyond that Create returns a ReplayLimit error.
+// MaxReplays run for one endpoint; beyond that Create returns a ReplayLimit error.
 func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
 	check := func(t *db.Tx) error { return checkReplay(t, r) }
 	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
@@ -29,10 +30,9 @@ func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts 
 			return err
 		}
 		return t.Exec(`INSERT INTO replay (`+replayColumns+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 			r.ID, r.WorkspaceID, r.EndpointID, r.Status, r.Since, r.Until, asJSON(r.Types), r.OnlyFailed, r.Position,
-			r.Last,
-			r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt)
+			r.Last, r.Matched, r.Delivered, r.Failed, r.CreatedAt, r.EndedAt, r.AlreadyPending)
 	})
 }
 
@@ -46,9 +46,9 @@ func checkReplay(t *db.Tx, r postern.Replay) error {
 	var running int
 	err := t.Row(`SELECT count(*) FROM replay WHERE endpoint_id = $1 AND status = 'running'`, []any{r.EndpointID},
 		&running)
-	if err == nil && running >= maxReplays {
+	if err == nil && running >= postern.MaxReplays {
 		err = postern.Errorf(postern.ReplayLimit,
-			"%d replays already run for this endpoint; wait for one to end or stop one", maxReplays)
+			"%d replays already run for this endpoint; wait for one to end or stop one", postern.MaxReplays)
 	}
 	return err
 }
@@ -203,11 +203,11 @@ func (o queueReplay) apply(t *db.Tx) error {
 		}
 		matched += n
 	}
-	if matched == 0 {
-		return nil
+	if matched > 0 {
+		t.Wake(RetryDue, string(r.EndpointID))
 	}
-	t.Wake(RetryDue, string(r.EndpointID))
-	return t.Exec(`UPDATE replay SET matched = matched + $2 WHERE id = $1`, r.ID, matched)
+	return t.Exec(`UPDATE replay SET matched = matched + $2, already_pending = already_pending + $3 WHERE id = $1`,
+		r.ID, matched, int64(len(o.list))-matched)
 }
 
 // queue starts a new round of a delivery that has ended, without making later deliveries of

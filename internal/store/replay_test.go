@@ -101,8 +101,8 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 			t.Errorf("the replay ended as %+v", r)
 		}
 		r = step(t, db, replayOf(t, db, e, nil))
-		if r.Matched != 4 || r.Status != postern.ReplayRunning { // one delivery was already pending
-			t.Errorf("replay = %+v, want 4 matched and running", r)
+		if r.Matched != 4 || r.AlreadyPending != 1 || r.Status != postern.ReplayRunning {
+			t.Errorf("replay = %+v, want 4 matched, 1 already pending, and running", r)
 		}
 		firsts, err := db.Deliveries.First(t.Context(), e.ID, Place{}, testNow.Add(1e15), 10)
 		if err != nil || len(firsts) != 0 {
@@ -212,7 +212,7 @@ func TestReplaysOfAnEndpointAreFewAndGoWithIt(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 1)
-		for range maxReplays {
+		for range postern.MaxReplays {
 			replayOf(t, db, e, nil)
 		}
 		r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,

@@ -193,9 +193,9 @@ func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := db.Messages.List(t.Context(), d.WorkspaceID, MessageFilter{}, Page{Limit: 10})
-		if err != nil || len(list) != 1 || list[0].ID != waiting.ID {
-			t.Errorf("left are %+v (%v), want the one that waits", list, err)
+		list := messagesOf(t, db, d.WorkspaceID, MessageSearch{})
+		if len(list) != 1 || list[0].ID != waiting.ID {
+			t.Errorf("left are %+v, want the one that waits", list)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 )
@@ -12,8 +13,8 @@ import (
 // finds returns the ids of all results of a search, page by page.
 func finds(t *testing.T, db *Store, ws postern.WorkspaceID, s MessageSearch, limit int) (ids []string) {
 	t.Helper()
-	for before := int64(0); ; {
-		p, err := db.Messages.Search(t.Context(), ws, s, before, limit)
+	for below := (MessagePlace{}); ; {
+		p, err := db.Messages.Search(t.Context(), ws, s, below, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,11 +24,21 @@ func finds(t *testing.T, db *Store, ws postern.WorkspaceID, s MessageSearch, lim
 		if !p.More {
 			return ids
 		}
-		if before != 0 && p.Last >= before {
-			t.Fatalf("a page from below %d ends at %d", before, p.Last)
+		if below.N != 0 && p.Last.At >= below.At && p.Last.N >= below.N {
+			t.Fatalf("a page from below %v ends at %v", below, p.Last)
 		}
-		before = p.Last
+		below = p.Last
 	}
+}
+
+// messagesOf returns the first page of a list.
+func messagesOf(t *testing.T, db *Store, ws postern.WorkspaceID, q MessageSearch) []postern.Message {
+	t.Helper()
+	p, err := db.Messages.Search(t.Context(), ws, q, MessagePlace{}, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Messages
 }
 
 func TestSearchFindsByEveryFilter(t *testing.T) {
@@ -65,6 +76,14 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 			{"devices of a key", MessageSearch{Devices: []postern.DeviceID{e.ID}}, []string{b}},
 			{"no device", MessageSearch{Devices: []postern.DeviceID{}}, nil},
 			{"another workspace's device", MessageSearch{DeviceID: foreign.ID}, nil},
+			{"since then", MessageSearch{Since: testNow}, []string{x, c, b, a}},
+			{"since then, of a chat", MessageSearch{Since: testNow, ChatID: "+15550007777"}, []string{x}},
+			{"since later", MessageSearch{Since: testNow + 1}, nil},
+			{"until then", MessageSearch{Until: testNow}, nil},
+			{"until then, of a chat", MessageSearch{Until: testNow, ChatID: "+15550007777"}, nil},
+			{"until later, of a device", MessageSearch{Until: testNow + 1, DeviceID: e.ID}, []string{b}},
+			{"until later, failed", MessageSearch{Since: 1, Until: testNow + 1, Status: "failed"}, []string{a}},
+			{"archived", MessageSearch{Archived: true}, nil},
 		} {
 			sameText(t, tt.name, finds(t, db, ws, tt.search, 2), tt.want...)
 		}
@@ -99,7 +118,8 @@ func TestSearchLooksAtABoundedPart(t *testing.T) {
 	db := engine{}.open(t)
 	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 	fillMessages(t, db, d, messageScan+10)
-	p, err := db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound}, 0, 50)
+	p, err := db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Direction: postern.Inbound},
+		MessagePlace{}, 50)
 	if err != nil || len(p.Messages) != 0 || !p.More {
 		t.Fatalf("found %d, more %t, %v; want an empty page with more behind it", len(p.Messages), p.More, err)
 	}
@@ -107,10 +127,38 @@ func TestSearchLooksAtABoundedPart(t *testing.T) {
 	if err != nil || p.More {
 		t.Fatalf("the second page: more %t, %v", p.More, err)
 	}
-	p, err = db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Status: "failed", DeviceID: d.ID}, 0, 50)
+	p, err = db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Status: "failed", DeviceID: d.ID},
+		MessagePlace{}, 50)
 	if err != nil || len(p.Messages) != 1 || p.More {
 		t.Errorf("failed: %d on the first page, more %t, %v", len(p.Messages), p.More, err)
 	}
+}
+
+// A period is found by the time of its messages, and not by their numbers: the clock may
+// have been set back.
+func TestPeriodIsFoundInTheOrderOfTime(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		at := map[int]string{}
+		for _, second := range []int{5, 6, 1, 2, 7, 3, 3} {
+			in := inboundOf(d, fmt.Sprintf("A%d-%d", second, len(at)), "lid:1", "hi")
+			in.Message.CreatedAt = testNow.Add(time.Duration(second) * time.Second)
+			if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			at[second] = string(in.Message.ID) // of the later one
+		}
+		second := func(n int) postern.Time { return testNow.Add(time.Duration(n) * time.Second) }
+		for limit := 1; limit < 4; limit++ {
+			got := finds(t, db, d.WorkspaceID, MessageSearch{Since: second(4), Until: second(7)}, limit)
+			sameText(t, "from 4 to 7", got, at[6], at[5])
+			got = finds(t, db, d.WorkspaceID, MessageSearch{Until: second(4)}, limit)
+			if len(got) != 4 || got[0] != at[3] || got[2] != at[2] || got[3] != at[1] {
+				t.Errorf("until 4, %d at a time, there are %v of %v", limit, got, at)
+			}
+		}
+	})
 }
 
 func chatIDs(t *testing.T, db *Store, d postern.Device, limit int) (ids []string) {
@@ -189,16 +237,19 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 		search MessageSearch
 		want   string
 	}{
-		{MessageSearch{DeviceID: "d", ChatID: "c"}, "message_talk (device_id=? AND chat_id=? AND n"},
-		{MessageSearch{ChatID: "c"}, "message_talk (device_id=? AND chat_id=? AND n"},
+		{MessageSearch{DeviceID: "d", ChatID: "c"}, "message_conversation (workspace_id=? AND chat_id=? AND n"},
+		{MessageSearch{ChatID: "c", Since: 1}, "message_conversation (workspace_id=? AND chat_id=? AND n"},
+		{
+			MessageSearch{Since: 1, DeviceID: "d"},
+			"message_time (workspace_id=? AND created_at>? AND created_at<?)",
+		},
 		{MessageSearch{DeviceID: "d", Status: "sent"}, "message_device (device_id=? AND n"},
 		{MessageSearch{DeviceID: "d", Status: "failed"}, "message_failed (workspace_id=? AND n"},
 		{MessageSearch{Status: "queued"}, "message_workspace (workspace_id=? AND n"},
 	} {
-		way, _, _ := tt.search.way("w")
-		goesBy(t, db, lookBack(way), tt.want)
-		goesBy(t, db, db.Messages.searched(way), tt.want)
-		goesBy(t, db, db.Messages.searched(way), "(workspace_id=? AND n=?)")
+		goesBy(t, db, lastOf(tt.search.way("w")), tt.want)
+		goesBy(t, db, db.Messages.searched(tt.search.way("w")), tt.want)
+		goesBy(t, db, db.Messages.searched(tt.search.way("w")), "INTEGER PRIMARY KEY (rowid=?)")
 	}
 	goesBy(t, db, chatsOf, "chat_newest (device_id=? AND newest>? AND newest<?")
 	goesBy(t, db, chatsOf, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)")

@@ -17,7 +17,7 @@ type recorder struct {
 	list []string
 }
 
-func (r *recorder) add(query string) {
+func (r *recorder) add(query string, _ []any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, query)
@@ -36,7 +36,7 @@ func (r *recorder) take() []string {
 func (e engine) openTraced(t *testing.T) (*Store, *recorder) {
 	t.Helper()
 	r, opts := &recorder{}, e.options(t)
-	opts.trace = r.add
+	opts.Trace = r.add
 	return reopen(t, opts), r
 }
 
@@ -69,8 +69,8 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 		}},
 		{"receipts", func(i int) op {
 			return hot(receipts{{WorkspaceID: devices[i].WorkspaceID, DeviceID: devices[i].ID,
-				NetworkID: sent[i].NetworkID,
-				Status:    postern.Delivered, At: testNow, Now: testNow}})
+				Chats: []string{"+15551234567"}, NetworkID: sent[i].NetworkID,
+				Status: postern.Delivered, At: testNow, Now: testNow}})
 		}},
 		{"inbound", func(i int) op { return hot(inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hi")) }},
 		{"session keys", func(i int) op {

@@ -20,6 +20,10 @@
 // the progress of [Links], [Devices.Purge], ForEngine and ForDelivery, the handshake of
 // [Endpoints], the queue and the attempts of [Deliveries], [Replays.Step], and the receipts
 // of [Messages].
+//
+// A list reads a bounded number of rows, whatever its filter: each has an index, or a page
+// looks at a part of a table and says where the next one continues. A read with a context
+// of [ReadFor] ends with it.
 package store
 
 import (
@@ -31,6 +35,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"time"
 
 	"postern/internal/db"
@@ -121,8 +126,10 @@ type Options struct {
 	URL string       // of a PostgreSQL database; "" for SQLite in the data directory
 	Log *slog.Logger // nil discards
 
+	// Trace is called with each statement before it runs; see [db.Options].
+	Trace func(query string, args []any)
+
 	answerLimit func() time.Duration // see [db.Options]
-	trace       func(query string)   // see [db.Options]
 }
 
 // LockedError and InUseError are errors of [Open].
@@ -165,7 +172,7 @@ func engineOptions(opts Options) db.Options {
 	return db.Options{
 		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
 		Ledgers: []db.Ledger{newMessageHours(), newAttemptHours(), newChatSummaries()}, Unavailable: unavailable,
-		AnswerLimit: opts.answerLimit, Trace: opts.trace,
+		AnswerLimit: opts.answerLimit, Trace: opts.Trace,
 	}
 }
 
@@ -184,6 +191,18 @@ func unavailable(e *db.UnavailableError) error {
 // Close writes the pending operations, closes the database and releases the directory.
 // Closing twice is not an error.
 func (s *Store) Close() error { return s.db.Close() }
+
+// ReadFor returns a context whose reads end when it ends, and take part in the workspace's
+// share of the connections for reading; see [db.ReadFor].
+func ReadFor(ctx context.Context, ws postern.WorkspaceID) context.Context {
+	return db.ReadFor(ctx, string(ws))
+}
+
+// look reads one row of figures about a part of a table, which takes longer than
+// [db.DB.Row].
+func (c *core) look(ctx context.Context, query string, args []any, dst ...any) error {
+	return c.db.Rows(ctx, query, args, func(r *sql.Rows) error { return r.Scan(dst...) })
+}
 
 // Listen subscribes to a topic, for one id or, with "", for all ids.
 func (s *Store) Listen(topic Topic, only string) *Listener { return s.db.Listen(topic, only) }
@@ -253,6 +272,16 @@ func asJSON(v any) string {
 		panic(err)
 	}
 	return string(b)
+}
+
+// deviceList returns the parameter for [db.DB.InList]. PostgreSQL reads the array, and
+// refuses the escape of NUL in it.
+func deviceList(ids []postern.DeviceID) string {
+	ids = slices.Clone(ids) // stays nil
+	for i, id := range ids {
+		ids[i] = postern.DeviceID(db.Clean(string(id)))
+	}
+	return asJSON(ids)
 }
 
 // notFoundOr returns the API error for an id that the workspace does not have:

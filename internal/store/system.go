@@ -129,7 +129,10 @@ const (
 		(SELECT count(*) FROM device WHERE workspace_id = w.id AND deleted_at = 0 AND status IN ` + slotStates + `),
 		(SELECT count(*) FROM member WHERE workspace_id = w.id)`
 	workspacesUsed = `SELECT ` + useColumns + ` FROM workspace w
-		WHERE w.id > $2 AND ($3 = '' OR w.id = $3 OR lower(w.name) LIKE $4 ESCAPE '\') ORDER BY w.id LIMIT $5 + 0`
+		WHERE w.id > $2 AND w.id <= $6 AND ($3 = '' OR w.id = $3 OR lower(w.name) LIKE $4 ESCAPE '\')
+		ORDER BY w.id LIMIT $5 + 0`
+	workspacesFrom = `SELECT coalesce(max(id), ''), count(*)
+		FROM (SELECT id FROM workspace WHERE id > $1 ORDER BY id LIMIT $2 + 0) looked`
 	workspaceUsed = `SELECT ` + useColumns + ` FROM workspace w WHERE w.id = $2`
 )
 
@@ -138,15 +141,43 @@ func scanUse(s db.Scanner) (u WorkspaceUse, err error) {
 	return u, err
 }
 
+// Found is a part of a list in which a text was searched. It may be shorter than the limit
+// although there is more, because one page looks at a bounded part of a table.
+type Found[T any] struct {
+	List []T
+	Last string // the table was searched up to here
+	More bool   // there may be results beyond Last
+}
+
+// searchFrom returns the part of a table that one page searches, after a place.
+func (c *core) searchFrom(ctx context.Context, query, after string) (last string, more bool, err error) {
+	var n int
+	err = c.look(ctx, query, []any{after, textScan}, &last, &n)
+	return last, n == textScan, err
+}
+
+// upTo limits a page to its first rows.
+func (f Found[T]) upTo(limit int, place func(T) string) Found[T] {
+	if len(f.List) > limit {
+		f.List, f.More = f.List[:limit], true
+		f.Last = place(f.List[limit-1])
+	}
+	return f
+}
+
 // WithUsage returns the workspaces with text in their name or as their id, all for "",
 // oldest first, with their usage in a month.
-func (s Workspaces) WithUsage(ctx context.Context, month, text string, p Page) (list []WorkspaceUse, err error) {
-	err = s.db.Rows(ctx, workspacesUsed, []any{month, p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
+func (s Workspaces) WithUsage(ctx context.Context, month, text string, p Page) (f Found[WorkspaceUse], err error) {
+	if f.Last, f.More, err = s.searchFrom(ctx, workspacesFrom, p.After); err != nil {
+		return f, err
+	}
+	args := []any{month, p.After, text, within(text), p.Limit + 1, f.Last}
+	err = s.db.Rows(ctx, workspacesUsed, args, func(r *sql.Rows) error {
 		u, err := scanUse(r)
-		list = append(list, u)
+		f.List = append(f.List, u)
 		return err
 	})
-	return list, err
+	return f.upTo(p.Limit, func(u WorkspaceUse) string { return string(u.ID) }), err
 }
 
 // GetWithUsage returns one workspace with its usage in a month.
@@ -173,7 +204,10 @@ const (
 		coalesce((SELECT a.at FROM audit a WHERE a.workspace_id = '' AND a.user_id = u.id AND a.act = 'user.signed-in'
 		ORDER BY a.n DESC LIMIT 1), 0),
 		(SELECT count(*) FROM member WHERE user_id = u.id)
-		FROM users u WHERE u.email > $1 AND ($2 = '' OR u.email LIKE $3 ESCAPE '\') ORDER BY u.email LIMIT $4 + 0`
+		FROM users u WHERE u.email > $1 AND u.email <= $5 AND ($2 = '' OR u.email LIKE $3 ESCAPE '\')
+		ORDER BY u.email LIMIT $4 + 0`
+	personsFrom = `SELECT coalesce(max(email), ''), count(*)
+		FROM (SELECT email FROM users WHERE email > $1 ORDER BY email LIMIT $2 + 0) looked`
 	// namesOf selects the names of the first workspaces of each of some users.
 	namesOf = `SELECT user_id, name FROM (SELECT m.user_id, w.name, row_number() OVER (PARTITION BY m.user_id
 		ORDER BY m.workspace_id) AS place
@@ -183,19 +217,23 @@ const (
 
 // List returns the users with text in their address, all for "", ordered by address, with
 // the names of up to names of their workspaces, oldest first.
-func (s Users) List(ctx context.Context, text string, names int, p Page) (list []Person, err error) {
-	err = s.db.Rows(ctx, persons, []any{p.After, text, within(text), p.Limit}, func(r *sql.Rows) error {
+func (s Users) List(ctx context.Context, text string, names int, p Page) (f Found[Person], err error) {
+	if f.Last, f.More, err = s.searchFrom(ctx, personsFrom, p.After); err != nil {
+		return f, err
+	}
+	args := []any{p.After, text, within(text), p.Limit + 1, f.Last}
+	err = s.db.Rows(ctx, persons, args, func(r *sql.Rows) error {
 		var u Person
 		err := r.Scan(&u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &u.Chosen, &u.Second, &u.SignedIn,
 			&u.Workspaces)
-		list = append(list, u)
+		f.List = append(f.List, u)
 		return err
 	})
-	if err != nil || len(list) == 0 {
-		return list, err
+	f = f.upTo(p.Limit, func(u Person) string { return u.Email })
+	if err != nil || len(f.List) == 0 {
+		return f, err
 	}
-	err = s.nameWorkspaces(ctx, list, names)
-	return list, err
+	return f, s.nameWorkspaces(ctx, f.List, names)
 }
 
 func (s Users) nameWorkspaces(ctx context.Context, list []Person, names int) error {

@@ -143,7 +143,8 @@ var errOvertaken error = postern.Errorf(postern.Unauthorized,
 	"the password was just changed, or all browsers were signed out; sign in again")
 
 // Create adds a login session. It returns an Unauthorized error when the user's login
-// sessions were ended after the password was checked.
+// sessions were ended after the password was checked. A user has at most
+// [postern.MaxSignIns] sessions; a new one ends the oldest.
 func (s SignIns) Create(ctx context.Context, in SignIn) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if in.UserID != "" {
@@ -153,10 +154,20 @@ func (s SignIns) Create(ctx context.Context, in SignIn) error {
 				return cmp.Or(err, errOvertaken)
 			}
 		}
-		return t.Exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`,
-			in.TokenHash,
-			in.UserID, in.Data, in.ExpiresAt)
+		return errors.Join(
+			t.Exec(`INSERT INTO sign_in (token_hash, user_id, data, expires_at) VALUES ($1, $2, $3, $4)`,
+				in.TokenHash, in.UserID, in.Data, in.ExpiresAt),
+			endOldest(t, in.UserID))
 	}))
+}
+
+// endOldest ends the login sessions of a user beyond those that last longest.
+func endOldest(t *db.Tx, id postern.UserID) error {
+	if id == "" {
+		return nil
+	}
+	return t.Exec(`DELETE FROM sign_in WHERE token_hash IN (SELECT token_hash FROM sign_in WHERE user_id = $1
+		ORDER BY expires_at DESC LIMIT $2 + 0 OFFSET $3 + 0)`, id, purgeChunk, postern.MaxSignIns)
 }
 
 // Update writes a login session. It does nothing when the session has ended.

@@ -152,20 +152,17 @@ func setSetting(t *db.Tx, name, value string) error {
 		SET value = excluded.value`, name, value)
 }
 
-// ClaimNumber assigns a sandbox number to the first workspace that scans with it; ok is
-// false when it belongs to another workspace.
-func (s Workspaces) ClaimNumber(ctx context.Context, ws postern.WorkspaceID, number string) (ok bool, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := t.Exec(`INSERT INTO sandbox_number (number, workspace_id) VALUES ($1, $2) ON CONFLICT (number) DO NOTHING`,
-			number, ws); err != nil {
-			return err
-		}
-		var owner postern.WorkspaceID
-		err := t.Row(`SELECT workspace_id FROM sandbox_number WHERE number = $1`, []any{number}, &owner)
-		ok = owner == ws
+// SandboxNumbers returns the workspaces of the numbers that sandboxes linked while all
+// workspaces shared one number space.
+func (s Workspaces) SandboxNumbers(ctx context.Context) (map[string]string, error) {
+	owners := map[string]string{}
+	err := s.db.Rows(ctx, `SELECT number, workspace_id FROM sandbox_number`, nil, func(r *sql.Rows) error {
+		var number, owner string
+		err := r.Scan(&number, &owner)
+		owners[number] = owner
 		return err
-	}))
-	return ok, err
+	})
+	return owners, err
 }
 
 // Act is an entry of the audit log: one privileged act.
@@ -201,6 +198,9 @@ func recordActs(t *db.Tx, acts []Act) (err error) {
 
 // Record adds an act to the audit log.
 func (s Audit) Record(ctx context.Context, a Act) error { return s.db.Do(ctx, db.Func(a.record)) }
+
+// RecordLater adds an act to the audit log without waiting for the write.
+func (s Audit) RecordLater(a Act) { s.db.Later(db.Func(a.record)) }
 
 // ActFilter narrows the audit log. An empty field does not restrict it.
 type ActFilter struct {

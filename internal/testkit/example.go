@@ -15,6 +15,7 @@ func changing() [][2]string {
 		{`\b(ws|usr|key|dev|lnk|msg|med|ct|evt|whk|dlv|rpl|req)_[0-9A-HJKMNP-TV-Z]{26}`, "${1}_" + exampleULID},
 		{`"whsec_[^"]+"`, `"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="`},
 		{`"secretLastFour":"[^"]+"`, `"secretLastFour":"KYo="`},
+		{`"lastFour":"[^"]+"`, `"lastFour":"2khk"`},
 		{`"networkId":"[^"]+"`, `"networkId":"3EB0A1B2C3D4E5F60718"`},
 		{`"challenge":"[^"]+"`, `"challenge":"3q2-7wAAAAAAAAAAAAAAAA"`},
 		{`"month":"[^"]+"`, `"month":"2026-11"`},

@@ -22,8 +22,9 @@ func TestExamplesOfWebhooksAreWhatIsPosted(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	c := k.Workspace("enterprise")
-	hooks := c.Receive()
+	hooks := c.Receive("*", string(postern.WebhookDisabled))
 	kinds := append(letMessagesHappen(t, k, c, hooks), letDevicesHappen(c)...)
+	kinds = append(kinds, letWebhooksHappen(c, hooks)...)
 	got := map[string]json.RawMessage{}
 	for _, d := range hooks.Await(append(kinds, postern.WebhookVerification)...) {
 		if _, shown := got[string(d.Type())]; !shown {
@@ -31,7 +32,7 @@ func TestExamplesOfWebhooksAreWhatIsPosted(t *testing.T) {
 		}
 	}
 	for _, kind := range postern.EventTypes() {
-		if got[string(kind)] == nil && kind != postern.WebhookDisabled {
+		if got[string(kind)] == nil {
 			t.Errorf("%s did not happen", kind)
 		}
 	}
@@ -108,6 +109,18 @@ func letDevicesHappen(c *testkit.Client) []postern.EventType {
 		postern.DeviceRestricted, postern.DeviceLoggedOutEv, postern.DeviceBanned, postern.DeviceConflict,
 		postern.DeviceUnlinked,
 	}
+}
+
+// letWebhooksHappen makes each kind of event about webhooks.
+func letWebhooksHappen(c *testkit.Client, hooks *testkit.Receiver) []postern.EventType {
+	test := func(r *testkit.Receiver) {
+		c.Call("POST", "/v1/webhooks/"+string(r.Endpoint.ID)+"/test", nil, 202, nil)
+	}
+	test(hooks)
+	gone := c.Receive("device.*")
+	gone.Down(410)
+	test(gone)
+	return []postern.EventType{postern.WebhookTest, postern.WebhookDisabled}
 }
 
 func writeWebhooks(t *testing.T, file string, list map[string]json.RawMessage) {

@@ -43,7 +43,8 @@ var vendorKeys = sync.OnceValue(vendorsim.NewKeys)
 type Kit struct {
 	t      testing.TB
 	Config config.Server
-	Vendor *vendorsim.Vendor
+	Spaces *vendorsim.Spaces
+	Vendor *vendorsim.Vendor // of the first workspace that has a client
 	Log    *Log
 
 	app     *app.App
@@ -64,25 +65,39 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 	tb.Helper()
 	d := dir(tb)
 	log := &Log{}
-	vendor, err := vendorsim.Open(vendorsim.Options{Keys: vendorKeys(), Log: obs.NewLogger(log, slog.LevelDebug)})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	k := &Kit{t: tb, Vendor: vendor, Log: log, Config: config.Server{
+	k := &Kit{t: tb, Log: log, Config: config.Server{
 		Data: dataIn(tb, d, databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true,
 		AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
 	}}
 	tb.Cleanup(func() {
 		k.Stop()
-		if err := vendor.Close(); err != nil {
+		if err := k.Spaces.Close(); err != nil {
 			tb.Error(err)
 		}
 		if tb.Failed() {
 			k.Log.keep(tb)
 		}
 	})
+	k.OpenSpaces("", nil)
 	k.Boot()
 	return k
+}
+
+// OpenSpaces replaces the simulated vendor by the one whose state is in a directory, or by a
+// new one for "". The gateway must be stopped. See [vendorsim.OpenSpaces].
+func (k *Kit) OpenSpaces(dir string, owners map[string]string) {
+	k.t.Helper()
+	if k.Spaces != nil {
+		if err := k.Spaces.Close(); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	var err error
+	opts := vendorsim.Options{Dir: dir, Keys: vendorKeys(), Log: obs.NewLogger(k.Log, slog.LevelDebug)}
+	if k.Spaces, err = vendorsim.OpenSpaces(opts, owners); err != nil {
+		k.t.Fatal(err)
+	}
+	k.Vendor = nil
 }
 
 func dataIn(tb testing.TB, dir, databaseURL string) config.Data {
@@ -136,7 +151,7 @@ func (k *Kit) Boot() {
 func (k *Kit) TryBoot() error {
 	ctx, stop := context.WithCancel(context.Background())
 	a, err := app.New(ctx, k.Config,
-		app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Vendor})
+		app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces})
 	if err != nil {
 		stop()
 		return err
@@ -219,6 +234,27 @@ func (k *Kit) NamedWorkspace(name, plan string) *Client {
 	return k.Key(ws.ID, gateway.NewKey{Name: "test"})
 }
 
+// VendorOf returns the simulated vendor of a workspace.
+func (k *Kit) VendorOf(ws postern.WorkspaceID) *vendorsim.Vendor {
+	k.t.Helper()
+	v, err := k.Spaces.Of(string(ws))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return v
+}
+
+// VendorOfSetUp returns the simulated vendor of the workspace that was created in the
+// dashboard.
+func (k *Kit) VendorOfSetUp() *vendorsim.Vendor {
+	k.t.Helper()
+	list, err := k.Gateway().Workspaces.List(k.t.Context(), access.Operator())
+	if err != nil || len(list) == 0 {
+		k.t.Fatalf("%d workspaces: %v", len(list), err)
+	}
+	return k.VendorOf(list[0].ID)
+}
+
 // SetPlan changes the plan of a workspace.
 func (k *Kit) SetPlan(ws postern.WorkspaceID, plan string) {
 	k.t.Helper()
@@ -243,6 +279,9 @@ func (k *Kit) Key(ws postern.WorkspaceID, in gateway.NewKey) *Client {
 	_, secret, err := k.Gateway().Keys.Create(k.t.Context(), access.Operator(), ws, in)
 	if err != nil {
 		k.t.Fatal(err)
+	}
+	if k.Vendor == nil {
+		k.Vendor = k.VendorOf(ws)
 	}
 	return &Client{kit: k, Workspace: ws, Key: secret}
 }

@@ -96,7 +96,10 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.deliveries = append(r.deliveries, d)
 	r.counts[d.Type()]++
-	answer := map[string]any{"received": true, "challenge": d.Event["challenge"]}
+	answer := map[string]any{"received": true}
+	if d.Type() == postern.WebhookVerification {
+		answer["challenge"] = d.Event["challenge"]
+	}
 	json.NewEncoder(w).Encode(answer) //nolint:errcheck,gosec // the sender tries again
 }
 

@@ -90,7 +90,7 @@ func (s *stage) statuses() map[string]statusRow {
 		"paused by the plan": {postern.Paused, "plan-limit", postern.DevicePaused, func(postern.Device) {
 			s.k.SetDevices(s.c.Workspace, 0)
 		}},
-		"restricted": {postern.Restricted, "temporary-ban-101 until 20", postern.DeviceRestricted, s.fault("restrict")},
+		"restricted": {postern.Restricted, "temporary-ban", postern.DeviceRestricted, s.fault("restrict")},
 		"conflict":   {postern.Conflict, "replaced", postern.DeviceConflict, s.fault("conflict")},
 		"logged out": {postern.LoggedOut, "device-removed", postern.DeviceLoggedOutEv, s.fault("logout")},
 		"banned":     {postern.Banned, "locked", postern.DeviceBanned, s.fault("ban")},
@@ -111,6 +111,9 @@ func (r statusRow) check(t *testing.T, s *stage) {
 	d = s.c.Await(d.ID, r.status)
 	if r.event != "" {
 		s.logged(d, r.event, r.status, r.reason)
+	}
+	if restricted := d.Status == postern.Restricted; restricted != (d.RestrictedUntil > d.CreatedAt) {
+		t.Errorf("%s until %s", d.Status, d.RestrictedUntil)
 	}
 	// What a retry finds out may be the reason by now.
 	if again := r.status == postern.Disconnected; !again && !strings.HasPrefix(string(d.StatusReason), r.reason) {

@@ -57,6 +57,33 @@ func TestT21TextsArriveByteForByte(t *testing.T) {
 	}
 }
 
+// TestT21LongTextIsCutAndSaysSo receives a text of the largest size in a script of three
+// bytes a character, and one that is a character longer.
+func TestT21LongTextIsCutAndSaysSo(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.received")
+		c.Link(phone)
+		full := strings.Repeat("字", postern.MaxText)
+		for i, text := range []string{full, full + "字"} {
+			if _, err := k.Vendor.Send(t.Context(), phone, customer, text); err != nil {
+				t.Fatal(err)
+			}
+			all := hooks.Await(slices.Repeat([]postern.EventType{postern.MessageReceived}, i+1)...)
+			got, _ := all[i].Event["message"].(map[string]any)
+			if cut, _ := got["truncated"].(bool); got["body"] != full || cut != (i == 1) {
+				t.Errorf("a text of %d bytes came with truncated %v", len(text), got["truncated"])
+			}
+			id, _ := got["id"].(string)
+			var kept postern.Message
+			c.Call("GET", "/v1/messages/"+id, nil, 200, &kept)
+			if kept.Content.Text != full || kept.Content.Truncated != (i == 1) {
+				t.Errorf("of %d bytes %d are kept, truncated %v", len(text), len(kept.Content.Text), kept.Content.Truncated)
+			}
+		}
+	})
+}
+
 // TestT25SlowClientsDelayNoOne opens many connections that send their headers a byte at
 // a time. Others are served while these are open, and the slow ones are cut off.
 func TestT25SlowClientsDelayNoOne(t *testing.T) {

@@ -239,7 +239,7 @@ func TestEventsAreStreamedByTLS(t *testing.T) {
 		t.Errorf("the stream: %d %s", res.StatusCode, res.Proto)
 	}
 	k.SetPlan(c.Workspace, "free")
-	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "id: \n\n" {
+	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != ": no events yet\n\n" {
 		t.Errorf("the stream ended with %q, %v", rest, err)
 	}
 }

@@ -24,6 +24,9 @@ type Limit struct {
 // PerHour allows n uses in an hour; n is at least 2.
 func PerHour(n int) *Limit { return newLimit(n, time.Hour) }
 
+// PerDay allows n uses in 24 hours; n is at least 2.
+func PerDay(n int) *Limit { return newLimit(n, 24*time.Hour) }
+
 // PerMinute allows n uses in a minute; n is at least 2.
 func PerMinute(n int) *Limit { return newLimit(n, time.Minute) }
 

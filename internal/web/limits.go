@@ -13,4 +13,11 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 30 * time.Second // header and body
 	idleTimeout       = 2 * time.Minute  // of a connection between two requests
+	writeTimeout      = 30 * time.Second // for each chunk of a response, except of streams
+
+	writeChunk   = 32 << 10  // bytes that a client has writeTimeout for
+	sendBuffer   = 128 << 10 // bytes that the kernel buffers for a connection; Linux counts them twice
+	maxInFlight  = 16 << 20  // bytes of the responses to a workspace that are being written
+	maxConns     = 10_000    // open at once; each takes about 30 KB when it is idle
+	maxConnsFrom = 256       // open at once from one network
 )

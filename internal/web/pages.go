@@ -34,6 +34,11 @@ var readPages = sync.OnceValues(func() (map[string]*page, error) { //nolint:goch
 			Means: e.Means, When: e.When, Do: e.Do, Shown: e.Shown,
 		})
 	}
+	for reason, s := range problem.States() {
+		problems = append(problems, reference.Problem{
+			Reason: reason, Title: s.Title, Means: s.Means, Do: s.Do, Session: s.Session, Endpoint: s.Endpoint,
+		})
+	}
 	files, err := reference.Pages(problems)
 	list := map[string]*page{}
 	for path, p := range files {

@@ -44,6 +44,24 @@ func TestTheTypeOfAProblemLeadsToItsPage(t *testing.T) {
 	}
 }
 
+// TestEveryReasonOfAStateHasAPage that says what to do.
+func TestEveryReasonOfAStateHasAPage(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, web.Transport{})
+	for reason, s := range problem.States() {
+		a := d.get("/problems/" + reason)
+		for _, words := range []string{"<h1>" + html.EscapeString(s.Title) + "</h1>", "<code>" + reason + "</code>",
+			"<h2>What to do</h2>", "statusReason"} {
+			if a.Code != http.StatusOK || !strings.Contains(a.Body.String(), words) {
+				t.Errorf("the page of %s is answered %d without %s", reason, a.Code, words)
+			}
+		}
+		if strings.Contains(a.Body.String(), "<dt>status</dt>") {
+			t.Errorf("the page of %s shows the status of a refusal", reason)
+		}
+	}
+}
+
 // TestPagesAreForThisServerOnly looks at the headers of everything under /docs.
 func TestPagesAreForThisServerOnly(t *testing.T) {
 	t.Parallel()

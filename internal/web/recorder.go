@@ -1,44 +1,139 @@
 package web
 
 import (
-	"context"
+	"errors"
 	"net/http"
 	"net/netip"
+	"time"
+
+	"postern/internal/obs"
+	"postern/internal/postern"
 )
 
-// recorder remembers whether and how a request was answered, and announces what
-// every answer tells.
+// recorder remembers whether and how a request was answered. It holds the status and
+// the headers back until the first byte of the body, announces what every answer
+// tells, and bounds what a client that does not read may cost: time on each write, and
+// memory for each workspace.
 type recorder struct {
 	http.ResponseWriter
-	announce func(context.Context, netip.Addr, http.Header)
-	request  *http.Request
-	client   netip.Addr
-	status   int // 0 before the first byte
+	door    *Door
+	request *http.Request
+	about   *obs.Request
+	client  netip.Addr
+	status  int  // 0 before a handler has named one
+	sent    bool // the status and the headers are written
+	own     bool // the handler sets deadlines itself, as streams do
+	refused bool // the answer of the handler is dropped
 }
 
 // WriteHeader notes the status.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
-		r.announce(r.request.Context(), r.client, r.Header())
-		r.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// Write answers 200 when no status was written before.
+// errTooMuch is returned to a handler whose answer is not sent.
+var errTooMuch = errors.New("too many bytes of the workspace's responses are not read")
+
+// Write sends a part of the body, with status 200 when none was named. A workspace
+// whose clients leave too much unread gets a refusal instead, unless the answer tells of
+// a change that was made.
 func (r *recorder) Write(b []byte) (int, error) {
-	r.finish()
-	return r.ResponseWriter.Write(b)
+	if r.refused {
+		return 0, errTooMuch
+	}
+	ws := r.about.Workspace
+	if !r.door.flights.take(ws, len(b), r.request.Method == http.MethodGet) {
+		r.refuse()
+		return 0, errTooMuch
+	}
+	defer r.door.flights.give(ws, len(b))
+	r.start()
+	return r.send(b)
 }
 
-// FlushError answers 200 when no status was written before, and flushes.
+// send writes chunk by chunk. A client has [writeTimeout] for each.
+func (r *recorder) send(b []byte) (n int, err error) {
+	for {
+		r.roll()
+		m, err := r.ResponseWriter.Write(b[n:min(n+writeChunk, len(b))])
+		if n += m; err != nil || n >= len(b) {
+			return n, err
+		}
+	}
+}
+
+// refuse answers that the workspace has to read first, unless the answer has begun.
+func (r *recorder) refuse() {
+	if !r.sent {
+		r.drop()
+		about := *r.about
+		about.Workspace = "" // this answer is small, and is not counted
+		q := r.about
+		r.about = &about
+		r.door.problems.Refuse(r, &about, unread())
+		r.about, q.Reason = q, about.Reason
+		_ = r.FlushError() // the client may be gone
+	}
+	r.refused = true
+}
+
+func unread() error {
+	return &postern.Error{
+		Reason: postern.RateLimited, RetryAfter: time.Second,
+		Detail: "too many responses to the workspace are not read yet; read them before you ask for more",
+	}
+}
+
+// drop forgets an answer that was prepared and not sent.
+func (r *recorder) drop() {
+	r.status = 0
+	for _, name := range []string{
+		"Content-Type", "Content-Length", "Content-Disposition", "Content-Encoding", "ETag", "Last-Modified", "Location",
+	} {
+		r.Header().Del(name)
+	}
+}
+
+// start writes the status and the headers, once.
+func (r *recorder) start() {
+	if r.sent {
+		return
+	}
+	r.WriteHeader(http.StatusOK)
+	r.sent = true
+	r.door.announce(r.request, r.client, r.Header())
+	r.roll()
+	r.ResponseWriter.WriteHeader(r.status)
+}
+
+// roll gives the client time for the next write, unless the handler does.
+func (r *recorder) roll() {
+	if !r.own { // not every transport has deadlines
+		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
+}
+
+// SetWriteDeadline leaves deadlines to the handler, until it sets none.
+func (r *recorder) SetWriteDeadline(t time.Time) error {
+	r.own = !t.IsZero()
+	return http.NewResponseController(r.ResponseWriter).SetWriteDeadline(t)
+}
+
+// FlushError sends what is written so far, with status 200 when none was named.
 func (r *recorder) FlushError() error {
-	r.finish()
+	r.start()
+	r.roll()
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
-// finish answers 200 when no status was written, as net/http would.
-func (r *recorder) finish() { r.WriteHeader(http.StatusOK) }
+// finish ends the answer: with status 200 and no body when the handler wrote nothing,
+// as net/http would. The server sends what it has buffered after that.
+func (r *recorder) finish() {
+	r.start()
+	r.roll()
+}
 
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

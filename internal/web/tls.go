@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -108,24 +109,87 @@ func SecureListener(
 	if err != nil {
 		return nil, err
 	}
-	return &tlsListener{l, c.config(), refuse}, nil
+	ctx, stop := context.WithCancel(context.Background()) // ends with Close
+	return &tlsListener{
+		Listener: l, config: c.config(), refuse: refuse, log: log, ready: make(chan accepted), open: ctx, stop: stop,
+	}, nil
 }
 
 // tlsListener accepts connections that speak TLS and refuses those that speak
-// plain text.
+// plain text. The handshakes are done before a connection is returned, each on its own.
 type tlsListener struct {
 	net.Listener
 	config *tls.Config
 	refuse func() []byte
+	log    *slog.Logger
+
+	start sync.Once
+	ready chan accepted
+	open  context.Context //nolint:containedctx // of the listener itself
+	stop  context.CancelFunc
+	parts sync.WaitGroup
 }
 
-// Accept returns the next connection. Its handshake is not done yet.
+// accepted is what Accept returns.
+type accepted struct {
+	conn net.Conn
+	err  error
+}
+
+// Accept returns the next connection whose handshake is done.
 func (l *tlsListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	l.start.Do(func() { l.parts.Go(l.run) })
+	select {
+	case a := <-l.ready:
+		return a.conn, a.err
+	case <-l.open.Done():
+		return nil, net.ErrClosed
 	}
-	return tls.Server(&firstByte{Conn: c, refuse: l.refuse}, l.config), nil
+}
+
+// Close ends the listener and the handshakes that are under way.
+func (l *tlsListener) Close() error {
+	l.stop()
+	err := l.Listener.Close()
+	l.parts.Wait()
+	return err
+}
+
+// run accepts connections until the listener is closed. An error waits for a caller of
+// Accept, who knows when to try again.
+func (l *tlsListener) run() {
+	for l.open.Err() == nil {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			l.give(accepted{err: err})
+			continue
+		}
+		l.parts.Go(func() { l.shake(c) })
+	}
+}
+
+// give returns false when the listener was closed before anyone took the connection.
+func (l *tlsListener) give(a accepted) bool {
+	select {
+	case l.ready <- a:
+		return true
+	case <-l.open.Done():
+		return false
+	}
+}
+
+// shake does the handshake of a connection.
+func (l *tlsListener) shake(c net.Conn) {
+	ctx, cancel := context.WithTimeout(l.open, readHeaderTimeout)
+	defer cancel()
+	secure := tls.Server(&firstByte{Conn: c, refuse: l.refuse}, l.config)
+	err := secure.HandshakeContext(ctx)
+	if err != nil {
+		l.log.Debug("a handshake failed", "error", err)
+	}
+	if err != nil || !l.give(accepted{conn: secure}) {
+		_ = c.Close() // the client may be gone
+	}
 }
 
 // handshakeRecord is the first byte of a TLS connection (RFC 8446, 5.1). No HTTP

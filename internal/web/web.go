@@ -5,7 +5,6 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -33,9 +32,9 @@ type Options struct {
 	LinkPages http.Handler // serves /link/
 	Dashboard http.Handler // serves every path that nothing else has
 
-	// Announce adds headers to an answer, just before its first byte. client is
+	// Announce adds headers to the answer to r, just before its first byte. client is
 	// invalid when its address is unknown. nil adds none.
-	Announce func(ctx context.Context, client netip.Addr, h http.Header)
+	Announce func(r *http.Request, client netip.Addr, h http.Header)
 }
 
 // Door is the front door.
@@ -43,29 +42,32 @@ type Door struct {
 	log       *slog.Logger
 	transport Transport
 	problems  *problem.Writer
-	announce  func(context.Context, netip.Addr, http.Header)
+	announce  func(*http.Request, netip.Addr, http.Header)
 	api       http.Handler
 	pages     http.Handler // the documentation, pages about problems, link pages
 	dashboard http.Handler
+	nothing   http.Handler // has no path
+	flights   *flights
 }
 
 // New returns a Door. It fails when a page of the documentation cannot be made.
 func New(opts Options) (*Door, error) {
 	d := &Door{
 		log: opts.Log, transport: opts.Transport, announce: opts.Announce, api: opts.API, dashboard: opts.Dashboard,
+		flights: newFlights(),
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	if d.announce == nil {
-		d.announce = func(context.Context, netip.Addr, http.Header) {}
+		d.announce = func(*http.Request, netip.Addr, http.Header) {}
 	}
 	d.problems = problem.NewWriter(opts.BaseURL, d.log)
 	mux := http.NewServeMux()
 	if opts.LinkPages != nil {
 		mux.Handle("/link/", opts.LinkPages)
 	}
-	d.pages = d.problems.Routed(mux)
+	d.pages, d.nothing = d.problems.Routed(mux), d.problems.Routed(http.NewServeMux())
 	return d, mountPages(mux)
 }
 
@@ -75,14 +77,16 @@ var noStore, noSniff = []string{"no-store"}, []string{"nosniff"} //nolint:gochec
 // ServeHTTP serves one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, start := &obs.Request{ID: postern.NewRequestID(), Client: d.transport.Client(r)}, time.Now()
-	rec := &recorder{ResponseWriter: w, announce: d.announce, request: r, client: q.Client}
+	rec := &recorder{ResponseWriter: w, door: d, about: q, client: q.Client}
 	h := w.Header()
 	h.Set("Request-Id", q.ID)
 	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	r = r.WithContext(obs.WithRequest(r.Context(), q))
+	rec.request = r
+	served(r.Context())
 	defer func() {
 		p := recover()
-		started := rec.status != 0
+		started := rec.sent
 		if p != nil {
 			d.panicked(rec, q, p)
 		}
@@ -103,7 +107,8 @@ func (d *Door) panicked(w *recorder, q *obs.Request, p any) {
 	}
 	d.log.Error("panic", "request_id", q.ID, "panic", what, "stack", string(debug.Stack()))
 	q.Reason = string(postern.Internal)
-	if w.status == 0 {
+	if !w.sent {
+		w.drop()
 		d.problems.Refuse(w, q, postern.Errorf(postern.Internal, ""))
 	}
 }
@@ -111,29 +116,48 @@ func (d *Door) panicked(w *recorder, q *obs.Request, p any) {
 // admit refuses what no part of the server may see, and passes the rest on. A
 // mux would redirect an odd path; it is refused here first.
 func (d *Door) admit(w http.ResponseWriter, r *http.Request, q *obs.Request) {
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		// A proxy may see a Content-Length beside it, which net/http hides from us, and take
+		// what follows for something else than we do (RFC 9112, 6.1).
+		w.Header().Set("Connection", "close")
+	}
 	switch {
 	case !d.transport.admits(r, q.Client):
 		d.problems.Refuse(w, q, plainRefused())
 	case headerBytes(r) > HeaderLimit:
 		w.Header().Set("Connection", "close")
-		d.problems.Refuse(w, q, postern.Errorf(postern.HeadersTooLarge,
-			"the headers are too large; together they may have at most %d bytes", HeaderLimit))
+		d.problems.Refuse(w, q, headersTooLarge())
 	case !plainPath(r.URL):
 		d.problems.Refuse(w, q, problem.NoRoute())
 	default:
-		d.handler(r.URL.Path).ServeHTTP(w, r)
+		d.handler(r).ServeHTTP(w, r)
 	}
 }
 
-// handler returns the part of the server that has a path.
-func (d *Door) handler(where string) http.Handler {
-	switch first, _, _ := strings.Cut(strings.TrimPrefix(where, "/"), "/"); {
+func headersTooLarge() error {
+	return postern.Errorf(postern.HeadersTooLarge,
+		"the headers are too large; together they may have at most %d bytes", HeaderLimit)
+}
+
+// handler returns the part of the server that has a path. The dashboard is for people:
+// a program that asks for one of its paths has left out /v1.
+func (d *Door) handler(r *http.Request) http.Handler {
+	switch first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); {
 	case first == "v1" && d.api != nil:
 		return d.api
 	case first == "v1", first == "docs", first == "problems", first == "link", d.dashboard == nil:
 		return d.pages
+	case callsAPI(r.Header):
+		return d.nothing
 	}
 	return d.dashboard
+}
+
+// callsAPI tells whether a request comes from a program that wants JSON.
+func callsAPI(h http.Header) bool {
+	accept := strings.ToLower(strings.Join(h["Accept"], ","))
+	return len(h["Authorization"]) > 0 ||
+		strings.Contains(accept, "json") && !strings.Contains(accept, "html")
 }
 
 // plainPath tells whether a path is written in its one plain form: without

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -128,7 +127,7 @@ func TestAnswerWithoutAStatusIs200(t *testing.T) {
 		d.Door, err = web.New(web.Options{
 			Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, Dashboard: handler,
 			API: http.NotFoundHandler(), LinkPages: http.NotFoundHandler(),
-			Announce: func(_ context.Context, _ netip.Addr, h http.Header) { h.Set("RateLimit", "told") },
+			Announce: func(_ *http.Request, _ netip.Addr, h http.Header) { h.Set("RateLimit", "told") },
 		})
 		if err != nil {
 			t.Fatal(err)

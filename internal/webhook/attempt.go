@@ -30,9 +30,19 @@ type report struct {
 	answered bool    // this is the first report
 	verdict  verdict // first report: how the endpoint answered
 	shared   bool    // first report: the attempt used a shared slot
+	size     int     // first report: bytes of the body, which is no longer held
 	chat     string  // second report: the chat, if its events keep their order
-	failed   bool    // second report: the attempt failed, so that there may be another
+	fate     fate    // second report
 }
+
+// fate is what follows from an attempt.
+type fate int
+
+const (
+	fateEnded   fate = iota // nothing: it succeeded, or the delivery no longer exists
+	fateAgain               // it failed, so that there may be another
+	fateNotMade             // the storage failed: the delivery is still due
+)
 
 // verdict is how an endpoint answered.
 type verdict int
@@ -59,15 +69,21 @@ func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
 // run makes the POST. It calls answered when the POST has ended and recorded when
 // its outcome is durable. If ctx ends first, there is no outcome and the delivery
 // stays due.
-func (a attempt) run(ctx context.Context, answered func(verdict), recorded func(failed bool)) {
-	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, a.delivery.Body}
+func (a *attempt) run(ctx context.Context, answered func(verdict), recorded func(fate)) {
+	body, err := a.body(ctx)
+	if err != nil {
+		answered(unwell)
+		recorded(a.unread(ctx, err))
+		return
+	}
+	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, body}
 	began := now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
 		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID,
 			"event", l.id, "attempt", l.number)
 		answered(unwell)
-		recorded(false)
+		recorded(fateEnded)
 		return
 	}
 	reason := reasonOf(err)
@@ -76,14 +92,42 @@ func (a attempt) run(ctx context.Context, answered func(verdict), recorded func(
 	a.observe(ctx, o)
 	a.db.Deliveries.FinishAttemptThen(o, func(err error) {
 		if err == nil {
-			recorded(o.Reason != "")
+			recorded(fateOf(o))
 			return
 		}
 		go func() {
 			a.record(ctx, o, err)
-			recorded(o.Reason != "")
+			recorded(fateOf(o))
 		}()
 	})
+}
+
+func fateOf(o store.Attempt) fate {
+	if o.Reason == "" {
+		return fateEnded
+	}
+	return fateAgain
+}
+
+// body returns the bytes to post, and drops them from the delivery: they must not be held
+// until its outcome is recorded.
+func (a *attempt) body(ctx context.Context) (body []byte, err error) {
+	if body = a.delivery.Body; body == nil && a.delivery.Size > 0 {
+		return a.db.Deliveries.Body(ctx, a.delivery)
+	}
+	a.delivery.Body = nil
+	return body, nil
+}
+
+// unread handles the error of a body that could not be read. If the delivery still exists,
+// it waits for the storage to recover.
+func (a *attempt) unread(ctx context.Context, err error) fate {
+	if postern.ReasonOf(err) == postern.NotFound || ctx.Err() != nil {
+		return fateEnded
+	}
+	a.log.ErrorContext(ctx, "cannot read the body of a webhook", "delivery", a.delivery.ID, "error", err)
+	_ = postern.Sleep(ctx, rest)
+	return fateNotMade
 }
 
 // reasonOf returns the reason of an error of the client, and "" for nil. Any other
@@ -101,7 +145,7 @@ func reasonOf(err error) egress.Reason {
 
 // outcome returns the record of the attempt: whether the delivery succeeded, when it
 // is attempted again, and whether the endpoint is disabled.
-func (a attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
+func (a *attempt) outcome(began, ended postern.Time, answer egress.Answer, reason egress.Reason) store.Attempt {
 	d := a.delivery
 	o := store.Attempt{
 		DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, URL: a.endpoint.URL, Claimed: d.DueAt, Replay: d.Replay,
@@ -139,7 +183,7 @@ func answerText(body []byte) string {
 }
 
 // observe counts and logs an attempt.
-func (a attempt) observe(ctx context.Context, o store.Attempt) {
+func (a *attempt) observe(ctx context.Context, o store.Attempt) {
 	took := time.Duration(o.Ended-o.At) * time.Millisecond
 	a.metrics.attempts.WithLabelValues(outcome(o.Reason)).Inc()
 	a.metrics.duration.Observe(took.Seconds())
@@ -157,7 +201,7 @@ func (a attempt) observe(ctx context.Context, o store.Attempt) {
 // record retries to store an outcome after the storage has failed with err. Until
 // it succeeds the delivery stays held by its lane, so that the receiver does not
 // get the same event again and again.
-func (a attempt) record(ctx context.Context, o store.Attempt, err error) {
+func (a *attempt) record(ctx context.Context, o store.Attempt, err error) {
 	for gap := time.Second; err != nil; gap = min(2*gap, maxRest) {
 		a.log.ErrorContext(ctx, "webhook attempt not recorded",
 			"delivery", o.DeliveryID, "attempt", o.Number, "error", err)

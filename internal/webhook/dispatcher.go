@@ -46,7 +46,8 @@ type Dispatcher struct {
 	agent   string
 	drain   time.Duration
 	metrics metrics
-	slots   *slots   // shared by all lanes
+	slots   *shares  // attempts in flight, shared by all lanes
+	bodies  *shares  // bytes of bodies in memory, shared by all lanes
 	workers *workers // makes the attempts of all lanes
 	fair    *fairUse // nil if first attempts are not limited
 	post    poster
@@ -74,7 +75,8 @@ func New(opts Options) *Dispatcher {
 	return &Dispatcher{
 		fair: fair, db: opts.DB, box: opts.Box, log: opts.Log, agent: "Postern/" + opts.Version, drain: opts.Drain,
 		metrics: newMetrics(opts.Registerer),
-		slots:   newSlots(sharedSlots),
+		slots:   newShares(sharedSlots),
+		bodies:  newShares(sharedBytes),
 		workers: newWorkers(),
 		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
@@ -85,7 +87,7 @@ func New(opts Options) *Dispatcher {
 func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l letter) (egress.Answer, error) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(e, l, d.agent, time.Now()), l.body)
+	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(l, d.agent, time.Now()), l.body)
 }
 
 func now() postern.Time { return postern.TimeOf(time.Now()) }

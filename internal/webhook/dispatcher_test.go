@@ -31,8 +31,8 @@ func TestEventIsDeliveredSignedAndLoggedWithoutItsContent(t *testing.T) {
 	t.Parallel()
 	w, r, log := newWorld(t), newReceiver(t, nil), &buffer{}
 	e := w.active(r.URL+"/secret-path", func(e *postern.Endpoint) {
-		e.Headers = map[string]string{"X-Api-Key": "canary-header", "webhook-id": "forged",
-			"x-service-signature": "forged", "user-agent": "forged"}
+		e.HeaderValues = w.box.Seal([]byte(`{"X-Api-Key":"canary-header","webhook-id":"forged",
+			"x-service-signature":"forged","user-agent":"forged"}`), e.ID.HeadersPlace())
 	})
 	reg := prometheus.NewRegistry()
 	w.start(w.dispatcher(Options{Log: log.logger(), Registerer: reg}))
@@ -145,7 +145,7 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 		w.active(hang.URL, nil)
 	}
 	d := w.dispatcher(Options{})
-	d.slots = newSlots(40) // of which one workspace gets half: far fewer than the hanging endpoints want
+	d.slots = newShares(40) // of which one workspace gets half: far fewer than the hanging endpoints want
 	w.start(d)
 	w.receive(numbered(10)...)
 	for range 30 {
@@ -160,8 +160,8 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 
 func TestTimeoutsNarrowALaneAndSuccessWidensIt(t *testing.T) {
 	t.Parallel()
-	l := &lane{endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8, flying: 100,
-		held: map[postern.DeliveryID]struct{}{}}
+	l := &lane{Dispatcher: &Dispatcher{bodies: newShares(0)}, endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8,
+		flying: 100, held: map[postern.DeliveryID]struct{}{}}
 	for _, tt := range []struct {
 		status int
 		reason egress.Reason

@@ -8,15 +8,18 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
 
-// wrongChallenge is the reason of a handshake whose answer does not contain the
-// challenge.
-const wrongChallenge = "challenge"
+// Reasons of a handshake that was answered, but not rightly.
+const (
+	wrongChallenge = "challenge" // the answer does not contain the challenge
+	wrongSignature = "signature" // its signature is wrong, or missing although the endpoint requires it
+)
 
 // greet starts the handshakes that are due, and sets the timer for the others.
 func (r *run) greet(ctx, work context.Context) {
@@ -134,26 +137,42 @@ func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egres
 		return a, "", ctx.Err()
 	case err != nil:
 		return a, string(reasonOf(err)), nil
-	case a.Truncated || !carries(a.Body, v.Challenge):
+	case a.Truncated:
 		return a, wrongChallenge, nil
 	}
-	return a, "", nil
+	return a, s.proof(a.Body, v.Challenge, e.Handshake == postern.HandshakeSigned), nil
 }
 
-// carries reports whether an answer contains the challenge, as plain text or as the
-// member "challenge" of a JSON object. It refuses an echo of the whole body, which
-// does not prove that the host knows webhooks.
-func carries(answer []byte, challenge string) bool {
-	text := bytes.TrimSpace(answer)
-	if bytes.HasPrefix(text, []byte("{")) {
-		var a struct {
-			Challenge string  `json:"challenge"`
-			EventID   *string `json:"eventId"`
-		}
-		if json.Unmarshal(text, &a) != nil || a.EventID != nil {
-			return false
-		}
-		text = []byte(a.Challenge)
+// proof checks an answer: it must contain the challenge, as plain text or as the member
+// "challenge" of a JSON object. The object may contain a signature of the challenge, and must
+// do so if signed is true. proof returns "" or the reason why it does not accept the answer.
+func (s signer) proof(answer []byte, challenge string, signed bool) (reason string) {
+	said, signature := readAnswer(answer)
+	switch {
+	case subtle.ConstantTimeCompare(said, []byte(challenge)) != 1:
+		return wrongChallenge
+	case signature == nil && !signed:
+		return ""
+	case signature == nil || !s.signed(challenge, *signature, time.Now()):
+		return wrongSignature
 	}
-	return subtle.ConstantTimeCompare(text, []byte(challenge)) == 1
+	return ""
+}
+
+// readAnswer reads the challenge and the signature, if there is one, from an answer. It
+// refuses an echo of the whole body, which does not prove that the host knows webhooks.
+func readAnswer(answer []byte) (challenge []byte, signature *string) {
+	text := bytes.TrimSpace(answer)
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return text, nil
+	}
+	var a struct {
+		Challenge string  `json:"challenge"`
+		Signature *string `json:"signature"`
+		EventID   *string `json:"eventId"`
+	}
+	if json.Unmarshal(text, &a) != nil || a.EventID != nil {
+		return nil, nil
+	}
+	return []byte(a.Challenge), a.Signature
 }

@@ -1,11 +1,15 @@
 package webhook
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,6 +92,77 @@ func TestHandshakeAcceptsTheChallengeAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Without the secret nobody completes a signed handshake, and nobody who signs wrongly
+// completes any.
+func TestSignedHandshakeNeedsTheSecret(t *testing.T) {
+	t.Parallel()
+	const challenge, other = "3q2-7wAAAAAAAAAAAAAAAA", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+	w := newWorld(t)
+	e := postern.Endpoint{ID: postern.NewEndpointID()}
+	e.Secret = w.box.Seal([]byte(testSecret), e.ID.SecretPlace())
+	e.OldSecrets = []postern.OldSecret{
+		{Secret: w.box.Seal([]byte(oldSecret), e.ID.SecretPlace()), Until: now().Add(time.Hour)},
+		{Secret: w.box.Seal([]byte(other), e.ID.SecretPlace()), Until: now().Add(-time.Hour)},
+	}
+	s, err := newSigner(w.box, e)
+	w.must(err)
+	said := func(signature string) string {
+		return `{"challenge":"` + challenge + `","signature":"` + signature + `"}`
+	}
+	for _, tt := range []struct{ name, answer, echo, signed string }{
+		{"signed", said(signatureOf(testSecret, challenge)), "", ""},
+		{"with the old secret", said(signatureOf(oldSecret, challenge)), "", ""},
+		{"with an ended secret", said(signatureOf(other, challenge)), "signature", "signature"},
+		{"of something else", said(signatureOf(testSecret, challenge+".")), "signature", "signature"},
+		{"empty", said(""), "signature", "signature"},
+		{"echo", `{"challenge":"` + challenge + `"}`, "", "signature"},
+		{"null", `{"challenge":"` + challenge + `","signature":null}`, "", "signature"},
+		{"bare", challenge, "", "signature"},
+		{"number", `{"challenge":"` + challenge + `","signature":1}`, "challenge", "challenge"},
+		{"signature alone", `{"signature":"` + signatureOf(testSecret, challenge) + `"}`, "challenge", "challenge"},
+	} {
+		if got := s.proof([]byte(tt.answer), challenge, false); got != tt.echo {
+			t.Errorf("%s: echo gets %q, want %q", tt.name, got, tt.echo)
+		}
+		if got := s.proof([]byte(tt.answer), challenge, true); got != tt.signed {
+			t.Errorf("%s: signed gets %q, want %q", tt.name, got, tt.signed)
+		}
+	}
+}
+
+const oldSecret = "whsec_BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA="
+
+// signatureOf signs a challenge as the documentation says.
+func signatureOf(secret, challenge string) string {
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(challenge))
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func TestEchoDoesNotCompleteASignedHandshake(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var knows atomic.Bool
+	r := newReceiver(t, func(w http.ResponseWriter, g got) {
+		answer := map[string]string{"challenge": g.event.Challenge}
+		if knows.Load() {
+			answer["signature"] = signatureOf(testSecret, g.event.Challenge)
+		}
+		json.NewEncoder(w).Encode(answer)
+	})
+	e := w.endpoint(r.URL, func(e *postern.Endpoint) { e.Handshake = postern.HandshakeSigned })
+	d := w.dispatcher(Options{})
+	w.must(d.handshake(t.Context(), e))
+	e, err := w.db.Endpoints.ForDelivery(t.Context(), e.ID)
+	if err != nil || e.Status != postern.EndpointPending || e.StatusReason != "signature" {
+		t.Fatalf("after an echo the endpoint is %s (%q, %v)", e.Status, e.StatusReason, err)
+	}
+	knows.Store(true)
+	w.must(d.handshake(t.Context(), e))
+	w.awaitStatus(e, postern.EndpointActive)
 }
 
 func TestHandshakeIsTriedFiveTimes(t *testing.T) {

@@ -14,12 +14,13 @@ import (
 const never = postern.Time(math.MaxInt64)
 
 // lane makes the attempts of one endpoint. Only its own goroutine uses its fields,
-// except for the channels fresh and wake, which any goroutine may nudge.
+// except for the channels fresh, wake and fits, which any goroutine may nudge.
 type lane struct {
 	*Dispatcher
 	id      postern.EndpointID
 	fresh   chan struct{} // nudged when there is a new event
 	wake    chan struct{} // nudged when there is other work
+	fits    chan struct{} // nudged when there may be room for a body
 	done    chan report   // reports of attempts; its buffer holds those of all attempts in flight
 	changed *store.Listener
 
@@ -45,6 +46,7 @@ type lane struct {
 	flying    int  // POSTs without an answer yet
 	recording int  // attempts with an answer that is not durable yet
 	width     int  // POSTs allowed at once, from 1 to the endpoint's bound
+	bytes     int  // of bodies in flight, and of those in firsts and retries
 	own       bool // the lane's own slot is taken
 	shared    bool // the slot taken last is a shared one
 	halted    bool // no POST starts until all answers are durable
@@ -53,8 +55,9 @@ type lane struct {
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 	return &lane{
 		Dispatcher: d, id: id,
-		fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan report, (2+unrecorded)*maxInFlight),
-		endpoint: &postern.Endpoint{}, stale: true, more: true, lineAt: never, width: maxInFlight,
+		fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), fits: make(chan struct{}, 1),
+		done: make(chan report, (2+unrecorded)*maxInFlight), endpoint: &postern.Endpoint{},
+		stale: true, more: true, lineAt: never, width: maxInFlight,
 		held: map[postern.DeliveryID]struct{}{},
 	}
 }
@@ -81,6 +84,8 @@ func (l *lane) run(ctx, work context.Context) {
 	for l.flying+l.recording > 0 {
 		l.land(<-l.done)
 	}
+	l.unload()
+	l.bodies.forget(l.fits)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
@@ -119,8 +124,12 @@ func (l *lane) serve(ctx, work context.Context) error {
 			for len(l.done) > 0 {
 				l.land(<-l.done)
 			}
+		case <-l.fits:
 		case <-timer.C:
-			if l.flying+l.recording+len(l.firsts) > 0 || l.due <= now() {
+			if wait >= linger {
+				l.unload()
+			}
+			if l.flying+l.recording+len(l.firsts)+len(l.retries) > 0 || l.due <= now() {
 				continue
 			}
 			if last {
@@ -152,14 +161,18 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 		if !l.slot() {
 			return linger, nil
 		}
-		if l.outdated() {
+		switch {
+		case l.outdated():
 			l.freeSlot(l.shared)
-			continue
+		case !l.room(d):
+			l.freeSlot(l.shared)
+			return linger, nil
+		case l.wait(ctx, d):
+			l.freeSlot(l.shared)
+			l.withdraw(d)
+		default:
+			l.launch(work, d)
 		}
-		if l.wait(ctx, d) {
-			continue
-		}
-		l.launch(work, d)
 	}
 }
 
@@ -173,7 +186,7 @@ func (l *lane) idle() time.Duration {
 }
 
 // wait reports whether a first attempt must wait because its workspace has used
-// up its rate. In that case it releases the slot. Retries are never delayed.
+// up its rate. Retries are never delayed.
 func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 	if !isFirst(d) || l.fair == nil {
 		return false
@@ -187,7 +200,6 @@ func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 	}
 	l.metrics.fairWaits.Inc()
 	l.notYet = now().Add(wait) + 1
-	l.freeSlot(l.shared)
 	return true
 }
 
@@ -370,9 +382,10 @@ func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
 	for _, d := range list {
 		if _, ok := l.held[d.ID]; !ok {
 			l.held[d.ID] = struct{}{}
-			fresh = append(fresh, d)
+			fresh = append(fresh, l.keep(d))
 		}
 	}
+	clear(list[len(fresh):]) // they may have bodies
 	return fresh
 }
 
@@ -380,7 +393,7 @@ func (l *lane) hold(list []store.DueDelivery) []store.DueDelivery {
 // lane has one slot of its own, so that other endpoints can never block it.
 func (l *lane) slot() bool {
 	if l.shared = l.own; l.shared {
-		return l.slots.take(l.endpoint.WorkspaceID)
+		return l.slots.take(l.endpoint.WorkspaceID, 1)
 	}
 	l.own = true
 	return true
@@ -389,28 +402,35 @@ func (l *lane) slot() bool {
 // freeSlot releases a shared slot or the lane's own one.
 func (l *lane) freeSlot(shared bool) {
 	if shared {
-		l.slots.give(l.endpoint.WorkspaceID)
+		l.slots.give(l.endpoint.WorkspaceID, 1)
 	} else {
 		l.own = false
 	}
 }
 
-// launch starts the attempt of a delivery that take returned, in the slot that was
-// taken last.
+// launch starts the attempt of a delivery that take returned, in the slot and the room
+// that were taken last.
 func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	shared := l.shared
 	l.flying++
-	if len(l.firsts) > 0 && l.firsts[0].ID == d.ID {
-		l.firsts = l.firsts[1:]
-	} else {
-		l.retries = l.retries[1:]
-	}
-	a := attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
-	id, chat := d.ID, d.Chat
+	l.remove(d.ID)
+	a := &attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
+	id, chat, size := d.ID, d.Chat, d.Size
 	l.workers.do(func() {
-		a.run(work, func(v verdict) { l.done <- report{id: id, verdict: v, shared: shared, answered: true} },
-			func(failed bool) { l.done <- report{id: id, chat: chat, failed: failed} })
+		a.run(work,
+			func(v verdict) { l.done <- report{id: id, verdict: v, shared: shared, size: size, answered: true} },
+			func(f fate) { l.done <- report{id: id, chat: chat, fate: f} })
 	})
+}
+
+// remove removes the delivery that take returned from its list.
+func (l *lane) remove(id postern.DeliveryID) {
+	list := &l.retries
+	if len(l.firsts) > 0 && l.firsts[0].ID == id {
+		list = &l.firsts
+	}
+	(*list)[0].Body = nil // the array stays while others of the list wait
+	*list = (*list)[1:]
 }
 
 // land handles a report. Each attempt sends two: one when it was answered, which
@@ -421,8 +441,11 @@ func (l *lane) land(r report) {
 		delete(l.held, r.id)
 		l.recording--
 		l.halted = l.halted && l.recording > 0
-		if r.failed || l.early { // the delivery has a new due time, or a replay was requested meanwhile
+		if r.fate != fateEnded || l.early { // the delivery has a new due time, or a replay was requested meanwhile
 			l.due, l.early = 0, false
+		}
+		if r.fate == fateNotMade {
+			l.lookAgain()
 		}
 		if r.chat != "" { // the next delivery of the chat waited for this one
 			l.chats = append(l.chats, r.chat)
@@ -432,6 +455,7 @@ func (l *lane) land(r report) {
 	l.flying--
 	l.recording++
 	l.freeSlot(r.shared)
+	l.release(r.size)
 	l.adapt(r.verdict)
 }
 
@@ -443,6 +467,7 @@ func (l *lane) adapt(v verdict) {
 		l.width = min(l.width+1, l.bound())
 	case slow:
 		l.width = max(l.width/2, 1)
+		l.unload()
 	case gone:
 		l.halted = true
 	case unwell: // the answer was quick, so that the slot was not blocked

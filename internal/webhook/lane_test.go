@@ -24,6 +24,9 @@ func TestLaneReadsWhatIsWrittenLate(t *testing.T) {
 		}
 		for _, d := range l.firsts {
 			read[d.ID]++
+			if len(d.Body) == 0 || len(d.Body) != d.Size {
+				t.Errorf("%d of %d bytes of a small body were read with its delivery", len(d.Body), d.Size)
+			}
 		}
 		if reads == 1 {
 			w.must(w.db.Messages.RecordInbound(t.Context(), early))

@@ -7,13 +7,17 @@ import (
 )
 
 const (
-	maxInFlight    = 64   // attempts in flight of one endpoint; the contract's upper bound
-	unrecorded     = 3    // times an endpoint's bound: attempts that may be answered and not recorded yet
-	sharedSlots    = 1024 // attempts in flight beyond the one of every lane; bounds sockets and memory
-	maxHandshakes  = 256  // handshakes in flight
-	maxIdleWorkers = 128  // idle goroutines of the worker pool: enough for two endpoints, about 1 MiB
-	batch          = 32   // minimum of deliveries that a lane reads at once; their bodies are held in memory
-	pagesOn        = 64   // a lane reads a backlog from its start again after this many pages
+	maxInFlight    = 64       // attempts in flight of one endpoint; the contract's upper bound
+	unrecorded     = 3        // times an endpoint's bound: attempts that may be answered and not recorded yet
+	sharedSlots    = 1024     // attempts in flight beyond the one of every lane; bounds sockets and memory
+	sharedBytes    = 64 << 20 // bytes of bodies that all lanes hold; a workspace gets at most half of them
+	laneBytes      = 2 << 20  // bytes of bodies that one lane holds; a single body may be larger
+	ownBytes       = 16 << 10 // bytes of a body that a lane may hold even if nothing is free
+	wokenAtOnce    = 8        // lanes that are woken when bytes are given back
+	maxHandshakes  = 256      // handshakes in flight
+	maxIdleWorkers = 128      // idle goroutines of the worker pool: enough for two endpoints, about 1 MiB
+	batch          = 32       // minimum of deliveries that a lane reads at once
+	pagesOn        = 64       // a lane reads a backlog from its start again after this many pages
 
 	fairWorkspaces = 1 << 16          // workspaces whose rates are remembered
 	planLook       = 10 * time.Second // how often a lane reads its endpoint and plan again

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -23,7 +24,8 @@ import (
 // (standardwebhooks.com, signature schemes v1 and v1a). It is safe for concurrent
 // use.
 type signer struct {
-	keys []signingKey // newest first
+	keys []signingKey      // newest first
+	own  map[string]string // the endpoint's own headers
 }
 
 // signingKey is a secret of an endpoint, with its ed25519 key if there is one. It
@@ -37,8 +39,12 @@ type signingKey struct {
 // secretPrefix is the start of a secret. The secret's bytes follow in base64.
 const secretPrefix = "whsec_"
 
-// newSigner opens the current secret of an endpoint and those that were rotated.
+// newSigner opens the current secret of an endpoint and those that were rotated, and its
+// own headers.
 func newSigner(box *seal.Box, e postern.Endpoint) (s signer, err error) {
+	if s.own, err = openHeaders(box, e); err != nil {
+		return signer{}, err
+	}
 	all := append([]postern.OldSecret{{Secret: e.Secret, SigningKey: e.SigningKey, Until: never}}, e.OldSecrets...)
 	s.keys = make([]signingKey, len(all))
 	for i, o := range all {
@@ -47,6 +53,20 @@ func newSigner(box *seal.Box, e postern.Endpoint) (s signer, err error) {
 		}
 	}
 	return s, nil
+}
+
+func openHeaders(box *seal.Box, e postern.Endpoint) (headers map[string]string, err error) {
+	if len(e.HeaderValues) == 0 {
+		return nil, nil
+	}
+	text, err := box.Open(e.HeaderValues, e.ID.HeadersPlace())
+	if err != nil {
+		return nil, fmt.Errorf("open the headers: %w", err)
+	}
+	if json.Unmarshal(text, &headers) != nil {
+		return nil, errors.New("the headers cannot be read") // the cause would show a part of them
+	}
+	return headers, nil
 }
 
 func openKey(box *seal.Box, id postern.EndpointID, o postern.OldSecret) (k signingKey, err error) {
@@ -91,6 +111,17 @@ func (s signer) sign(id string, now time.Time, body []byte) string {
 	return strings.Join(list, " ")
 }
 
+// signed reports whether a signature of the text, as in the response to a handshake, was made
+// with one of the secrets that are still valid.
+func (s signer) signed(text, signature string, now time.Time) bool {
+	for _, k := range s.keys {
+		if postern.TimeOf(now) < k.until && hmac.Equal([]byte(k.hmac("", []byte(text))), []byte(signature)) {
+			return true
+		}
+	}
+	return false
+}
+
 func (k signingKey) hmac(head string, body []byte) string {
 	mac := k.macs.Get().(hash.Hash) //nolint:errcheck,forcetypeassert // the pool holds only this type
 	defer k.macs.Put(mac)
@@ -110,13 +141,13 @@ type letter struct {
 
 // header returns the header of a signed letter. The endpoint's own headers are set
 // first, so that they cannot replace those of Postern.
-func (s signer) header(e *postern.Endpoint, l letter, agent string, now time.Time) http.Header {
+func (s signer) header(l letter, agent string, now time.Time) http.Header {
 	v := []string{
 		s.sign(string(l.id), now, l.body), agent, string(l.id), strconv.FormatInt(now.Unix(), 10),
 		strconv.Itoa(l.number),
 	}
-	h := make(http.Header, len(e.Headers)+headerRoom)
-	for name, value := range e.Headers {
+	h := make(http.Header, len(s.own)+headerRoom)
+	for name, value := range s.own {
 		h.Set(name, value)
 	}
 	h["Content-Type"] = jsonType

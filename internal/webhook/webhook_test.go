@@ -113,8 +113,7 @@ func (w *world) endpoint(url string, edit func(*postern.Endpoint)) postern.Endpo
 	w.t.Helper()
 	e := postern.Endpoint{
 		ID: postern.NewEndpointID(), WorkspaceID: w.device.WorkspaceID, URL: url, Events: []string{"*"},
-		Headers: map[string]string{},
-		Status:  postern.EndpointPending, CreatedAt: now(), MaxInFlight: 8, DueAt: now(),
+		Status: postern.EndpointPending, CreatedAt: now(), MaxInFlight: 8, DueAt: now(),
 	}
 	e.Secret = w.box.Seal([]byte(testSecret), e.ID.SecretPlace())
 	if edit != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"postern/internal/postern"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -39,7 +41,7 @@ func again(raw []byte) *jsontext.Decoder {
 // form; without one, nothing is known about the object.
 func (w *walker) chosen(s *huma.Schema, raw []byte) *huma.Schema {
 	d, usual := s.Discriminator, w.checker.defaultForm(s)
-	place := Step(d.PropertyName)
+	place := postern.Step(d.PropertyName)
 	name, kind := discriminatorOf(raw, d.PropertyName)
 	switch {
 	case kind == jsontext.KindInvalid && usual != nil:

@@ -6,5 +6,4 @@ const (
 
 	maxDepth   = 32   // of nested objects and arrays in a body
 	maxMembers = 1000 // of one object in a body; no documented one takes as many
-	maxName    = 100  // bytes of a member's name that a pointer shows
 )

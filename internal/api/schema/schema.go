@@ -54,15 +54,6 @@ func malformed(err error) error {
 	return postern.Errorf(postern.MalformedRequest, "the body is not JSON in UTF-8")
 }
 
-// Step returns the step of a JSON pointer to a member (RFC 6901). A long name is
-// cut: a pointer names a place, and must not be a way to send text back.
-func Step(name string) string {
-	if len(name) > maxName {
-		name = strings.ToValidUTF8(name[:maxName], "")
-	}
-	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
-}
-
 // Merge makes one ValidationFailed of errors about single places, ordered by
 // their pointers. It returns nil for none.
 func Merge(list []error) error {

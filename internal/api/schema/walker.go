@@ -45,7 +45,7 @@ func (w *walker) invalid(member, format string, args ...any) {
 		if s.index >= 0 {
 			pointer.WriteString("/" + strconv.Itoa(s.index))
 		} else {
-			pointer.WriteString(Step(s.name))
+			pointer.WriteString(postern.Step(s.name))
 		}
 	}
 	w.bad = append(w.bad, postern.Invalid(pointer.String()+member, format, args...))
@@ -150,7 +150,7 @@ func (w *walker) object(s *huma.Schema) error {
 		}
 	}
 	for _, name := range missing {
-		w.invalid(Step(name), "this field is required")
+		w.invalid(postern.Step(name), "this field is required")
 	}
 	_, err := w.dec.ReadToken()
 	return err
@@ -191,7 +191,7 @@ func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 				"the body contains a field whose name is capitalized differently than documented, at byte %d", w.at())
 		}
 	}
-	w.invalid(Step(name), "there is no such field")
+	w.invalid(postern.Step(name), "there is no such field")
 	return nil, nil
 }
 

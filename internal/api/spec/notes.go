@@ -16,7 +16,7 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 	)
 	return map[string]note{
 		"listDevices":  {text: "Returns the devices that the key may see, newest first."},
-		"createDevice": {text: "Creates a device. It does not count towards the plan's device limit until a link attempt is opened for it. A key that is limited to certain devices cannot create one.", refuses: []postern.Reason{postern.ResourceNotAllowed}},
+		"createDevice": {text: "Creates a device. It does not count towards the plan's device limit until a link attempt is opened for it, but a plan also limits how many devices exist, linked or not. A key that is limited to certain devices cannot create one.", refuses: []postern.Reason{postern.ResourceNotAllowed, postern.ResourceLimit}},
 		"getDevice":    {text: "Returns a device and the state of its session."},
 		"updateDevice": {text: patch},
 		"deleteDevice": {text: "Unlinks the device, waiting up to 10 seconds for the network to confirm. The device disappears at once. Its messages are then deleted in the background, even when the network cannot be reached. Its keys are kept until the network has confirmed, because the link cannot be removed without them."},
@@ -24,13 +24,13 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"resumeDevice": {text: "Reconnects the device. A device that was paused because of the plan's limit can be resumed once fewer devices are in use.", refuses: []postern.Reason{postern.NotLinked, postern.DeviceLimit}},
 		"unlinkDevice": {text: "Removes the link to the account. The device keeps its id, history, keys and webhooks, and can be linked again.", refuses: []postern.Reason{postern.NotLinked}},
 
-		"openLink":      {text: "Opens a link attempt. It counts towards the plan's device limit until it ends without a link. The code to show follows within seconds: get the attempt again, or follow its stream.", refuses: []postern.Reason{postern.DeviceLimit, postern.LinkAlreadyOpen, postern.DeviceAlreadyLinked}},
+		"openLink":      {text: "Opens a link attempt. It counts towards the plan's device limit until it ends without a link. The code to show follows within seconds: get the attempt again, or follow its stream.", refuses: []postern.Reason{postern.DeviceLimit, postern.LinkAlreadyOpen, postern.DeviceAlreadyLinked, postern.NumberAlreadyLinked}},
 		"getLink":       {text: "Returns the newest link attempt, with the code to show at the moment. Codes change every 20 to 60 seconds; qrExpiresAt says when. Only keys with the scope `devices:write` see qr, qrExpiresAt and pairingCode, because anyone who sees a code can link their own phone."},
 		"openLinkPage":  {text: "Creates a web page for the person who holds the phone. It belongs to the first browser in which the button on the page is pressed. The page and the attempt last 15 minutes. An attempt has at most one page; a new page replaces the previous one.", refuses: []postern.Reason{postern.NoOpenLink}},
 		"answerPasskey": {text: "An attempt becomes `passkey_required` when the network asks the account's owner for a passkey. A browser sends the passkey only to the network's own pages, so this server cannot pass it on. The response is always 409: `passkey-not-supported` for such an attempt, and `no-passkey-wanted` for any other.", refuses: []postern.Reason{postern.NoOpenLink, postern.NoPasskeyWanted, postern.PasskeyNotSupported}},
 		"cancelLink":    {text: "Ends the open attempt. It no longer counts towards the plan's device limit.", refuses: []postern.Reason{postern.NoOpenLink}},
-		"getLinkSVG":    {text: "Returns the code of the open attempt as an SVG image. The response is 404 while there is no code to show."},
-		"getLinkPNG":    {text: "Returns the code of the open attempt as a PNG image. The response is 404 while there is no code to show."},
+		"getLinkSVG":    {text: "Returns the code of the open attempt as an SVG image. The response is 404 while there is no code to show, with Retry-After if the first one is on its way."},
+		"getLinkPNG":    {text: "Returns the code of the open attempt as a PNG image. The response is 404 while there is no code to show, with Retry-After if the first one is on its way."},
 		"streamLink":    {text: "Server-sent events: \"code\" with the link attempt each time its code changes (only to keys with the scope `devices:write`), \"passkey\" when the network asks for a passkey, and \"ended\" with the final attempt. Then the stream ends." + streamNote},
 
 		"sendMessage":  {text: "Accepts a message. When the response arrives, the message is stored on disk and counts towards the monthly quota. Events report its progress.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected}},
@@ -38,16 +38,16 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"getMessage":   {text: "Returns a message and its delivery status."},
 
 		"listWebhooks":    {text: "Returns the endpoints that the key may see, newest first."},
-		"createWebhook":   {text: "Creates an endpoint. A signed challenge is posted to the URL at once; the endpoint becomes active when it responds with the challenge. Only this response contains the signing secret. If the key is limited to certain devices, the endpoint receives only their events.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EndpointLimit}},
+		"createWebhook":   {text: "Creates an endpoint. A signed challenge is posted to the URL at once; the endpoint becomes active when it responds with the challenge (see the webhook `webhook.verification`). With the handshake `signed`, the response must also contain a signature of the challenge; otherwise anyone who answers at the URL can verify the endpoint by echoing the challenge. Only this response contains the signing secret. If the key is limited to certain devices, the endpoint receives only their events.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EndpointLimit}},
 		"getWebhook":      {text: "Returns an endpoint and its state, without its secret."},
 		"deleteWebhook":   {text: "Deletes the endpoint and its deliveries. Nothing more is posted to it."},
-		"updateWebhook":   {text: patch + " A new url is shown as pendingUrl until it has answered the challenge. Until then, the old URL stays in use. Changing the URL also requires the scopes `messages:read` and `events:read`.", refuses: []postern.Reason{postern.MissingScope}},
+		"updateWebhook":   {text: patch + " A new url is shown as pendingUrl until it has answered the challenge. Until then, the old URL stays in use. Changing the URL also requires the scopes `messages:read` and `events:read`. Fixed headers that are not named keep their values, except for a url with another host: then all that remain must be given again.", refuses: []postern.Reason{postern.MissingScope}},
 		"verifyWebhook":   {text: "Sends a new challenge. An active endpoint receives nothing until it has answered.", refuses: []postern.Reason{postern.EndpointIsPaused}},
 		"pauseWebhook":    {text: "Stops all deliveries until the endpoint is resumed.", refuses: []postern.Reason{postern.EndpointNotActive}},
 		"resumeWebhook":   {text: "Verifies the endpoint, and then delivers the events recorded since the pause, up to 72 hours back."},
 		"rotateSecret":    {text: "Only this response contains the new secret. Deliveries are signed with it from the next one on, and with the old secret too until the overlap ends."},
 		"testWebhook":     {text: "Sends a webhook.test event to this endpoint alone. It is signed and retried like any event. It appears in the list of deliveries, but not in the event log.", refuses: []postern.Reason{postern.EndpointNotActive}},
-		"createReplay":    {text: "Delivers events from the event log again, including those that the endpoint missed while it was not active. The replay runs in the background and gives way to new events. Every event keeps its eventId and its exact bytes.", refuses: []postern.Reason{postern.EndpointNotActive, postern.ReplayLimit}},
+		"createReplay":    {text: "Delivers events from the event log again, including those that the endpoint missed while it was not active. The replay runs in the background and gives way to new events. Deliveries that are already pending are left as they are, and counted in alreadyPending. Every event keeps its eventId and its exact bytes.", refuses: []postern.Reason{postern.EndpointNotActive, postern.ReplayLimit}},
 		"getReplay":       {text: "Returns a replay and its progress."},
 		"stopReplay":      {text: "Stops queueing events. Events that are already queued (about a hundred) are still delivered."},
 		"getWebhookStats": {text: "Returns the results of the delivery attempts of each hour, oldest first: by default for the last 24 hours, at most for 31 days. Hours without attempts are left out."},
@@ -57,9 +57,10 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 
 		"listEvents":   {text: "Returns the event log, oldest first, so that a consumer that was offline can catch up. An event that is recorded later never appears before one that was already returned. Without after and cursor, the list starts at the oldest event that is kept.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EventsExpired}},
 		"streamEvents": {text: "Server-sent events: each has the event's id, its type as name, and the event as data." + streamNote, refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EventsExpired}},
+		"getMe":        {text: "Returns the key of the request, its workspace, and the plan with its limits. Programs can use it to check their key when they start."},
 		"getUsage":     {text: "Returns how many messages were sent this month and how many devices are linked, with the limits of the plan. A key that is limited to certain devices sees the usage of those devices."},
 
-		"scanInSandbox":    {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink, postern.NumberTaken}},
+		"scanInSandbox":    {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink}},
 		"receiveInSandbox": {text: "A contact sends a message to the device. It is processed like a real one: it is stored, and an event reports it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"confirmInSandbox": {text: "A recipient confirms a message. The receipt is processed like a real one.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"breakInSandbox":   {text: "Simulates a fault of the network. Its consequences are those of a real fault.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},

@@ -56,6 +56,36 @@ type Verification struct {
 	Challenge string            `json:"challenge" doc:"Send this value back in the response." example:"3q2-7wAAAAAAAAAAAAAAAA"`
 }
 
+// VerificationAnswer is the response to a Verification.
+type VerificationAnswer struct {
+	Challenge string `json:"challenge" doc:"The challenge from the request." example:"3q2-7wAAAAAAAAAAAAAAAA"`
+	Signature string `json:"signature,omitempty" doc:"v1, and the base64 form of HMAC-SHA256 over the challenge, made with the endpoint's secret as for webhook-signature. Required if the endpoint's handshake is signed; a wrong one is refused in any case." example:"v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="`
+}
+
+// Notice is what has no device and is not in the event log.
+type Notice struct {
+	EventID     postern.EventID     `json:"eventId" doc:"Unique and stable; use it to detect duplicates." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Timestamp   postern.Time        `json:"timestamp" format:"date-time" doc:"When the event was made." example:"2026-11-21T09:00:00.000Z"`
+	DeviceID    string              `json:"deviceId" maxLength:"0" doc:"Empty: it concerns no device." example:""`
+	WorkspaceID postern.WorkspaceID `json:"workspaceId" doc:"The workspace of the endpoint." example:"ws_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+// TestEvent is sent on request to one endpoint.
+type TestEvent struct {
+	Notice
+
+	Type postern.EventType `json:"type" enum:"webhook.test" doc:"Always webhook.test." example:"webhook.test"`
+	Test postern.Tested    `json:"test" doc:"What is tested."`
+}
+
+// DisabledEvent tells an endpoint that another one was disabled.
+type DisabledEvent struct {
+	Notice
+
+	Type    postern.EventType        `json:"type" enum:"webhook.disabled" doc:"Always webhook.disabled." example:"webhook.disabled"`
+	Webhook postern.DisabledEndpoint `json:"webhook" doc:"The endpoint that was disabled."`
+}
+
 // Event is any event of the log, told apart by its type.
 type Event struct{ Envelope }
 
@@ -63,6 +93,12 @@ type Event struct{ Envelope }
 func families() []reflect.Type {
 	return []reflect.Type{reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
 		reflect.TypeFor[DeviceEvent]()}
+}
+
+// notices are the shapes of what is posted to endpoints but is not in the log.
+func notices() []reflect.Type {
+	return []reflect.Type{reflect.TypeFor[Verification](), reflect.TypeFor[TestEvent](),
+		reflect.TypeFor[DisabledEvent]()}
 }
 
 // documentNotifications describes what is posted to endpoints, and that an
@@ -83,9 +119,16 @@ func documentNotifications(doc *huma.OpenAPI, book exampleBook) {
 		}
 	}
 	doc.Components.Schemas.Map()["Event"] = union
-	challenge := doc.Components.Schemas.Schema(reflect.TypeFor[Verification](), true, "")
-	for _, kind := range kindsOf(doc, challenge) {
-		doc.Webhooks[kind] = notification(kind, challenge, book.webhooks[kind])
+	for _, t := range notices() {
+		ref := doc.Components.Schemas.Schema(t, true, "")
+		for _, kind := range kindsOf(doc, ref) {
+			doc.Webhooks[kind] = notification(kind, ref, book.webhooks[kind])
+		}
+	}
+	answer := doc.Components.Schemas.Schema(reflect.TypeFor[VerificationAnswer](), true, "")
+	doc.Webhooks[string(postern.WebhookVerification)].Post.Responses["2XX"] = &huma.Response{
+		Description: "The challenge, as JSON or alone as plain text. A signed handshake needs the JSON.",
+		Content:     map[string]*huma.MediaType{JSON: {Schema: answer}, "text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}
 }
 
@@ -110,7 +153,7 @@ func notification(kind string, body *huma.Schema, example json.RawMessage) *huma
 		Security: []map[string][]string{{}}, Parameters: deliveryParameters(),
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{JSON: content}},
 		Responses: map[string]*huma.Response{
-			"2XX":     {Description: "Accepted. Postern reads the response body only for `webhook.verification`, where it must contain the challenge."},
+			"2XX":     {Description: "Accepted. Postern does not read the response body, but shows its first KiB in the delivery log."},
 			"410":     {Description: "The receiver is gone: Postern disables the endpoint at once."},
 			"default": {Description: "Not accepted. A redirect, or no response within 15 seconds, counts as not accepted too. Up to 12 attempts are made within 72 hours. Retry-After is honored."},
 		},
@@ -157,7 +200,7 @@ func told() map[postern.EventType]string {
 	return map[postern.EventType]string{
 		postern.MessageReceived:      "A contact sent a message to the device's account.",
 		postern.MessageEcho:          "The account sent a message from its phone or from another linked client. It does not count towards the quota.",
-		postern.MessageUndecryptable: "A message arrived that could not be decrypted; the sender was asked to send it again.",
+		postern.MessageUndecryptable: "A message arrived that could not be read; error says why, and whether the sender was asked to send it again.",
 		postern.MessageSent:          "The network accepted a message.",
 		postern.MessageDelivered:     "A message arrived at the recipient's phone.",
 		postern.MessageRead:          "The recipient has read a message.",
@@ -165,13 +208,15 @@ func told() map[postern.EventType]string {
 		postern.MessageExpired:       "A message expired before its first attempt.",
 		postern.DeviceLinked:         "A phone scanned the code, and the device is linked to its account.",
 		postern.DeviceConnected:      "The session is connected: messages can be sent.",
-		postern.DeviceDisconnected:   "The connection was lost; the device reconnects by itself.",
+		postern.DeviceDisconnected:   "The connection was lost, or a new one failed for another reason; statusReason says why. The device reconnects by itself, unless it is quarantined.",
 		postern.DeviceRestricted:     "The network restricts the account temporarily.",
 		postern.DeviceLoggedOutEv:    "The phone or the network removed the link. Link the device again.",
 		postern.DeviceBanned:         "The network banned the account.",
 		postern.DeviceConflict:       "The same session was opened by another client.",
 		postern.DeviceUnlinked:       "The device was unlinked on request.",
 		postern.DevicePaused:         "The device was paused, on request or because of a smaller plan; statusReason says which.",
-		postern.WebhookVerification:  "The challenge that verifies an endpoint: respond within 10 seconds with 2xx and the body {\"challenge\":\"…\"}, or with the challenge alone as plain text.",
+		postern.WebhookVerification:  "The challenge that verifies an endpoint: respond within 10 seconds with 2xx and the body {\"challenge\":\"…\"}, or with the challenge alone as plain text. If the endpoint's handshake is signed, the body must also contain the signature of the challenge.",
+		postern.WebhookTest:          "Sent on request to one endpoint only (POST /v1/webhooks/{id}/test), whatever events it subscribes to. It is retried like any event, and is not in the event log.",
+		postern.WebhookDisabled:      "An endpoint was disabled after failures, or because it responded with 410. Sent only to endpoints that list this type by name; it is not in the event log.",
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,9 +21,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// The media types of answers.
+// The media types of answers and bodies.
 const (
 	JSON   = "application/json"
+	Patch  = "application/merge-patch+json" // JSON in the body of a PATCH (RFC 7396)
 	SVG    = "image/svg+xml"
 	PNG    = "image/png"
 	Stream = "text/event-stream" // server-sent events
@@ -77,6 +79,7 @@ func tags() []*huma.Tag {
 		{Name: "replays", Description: "Parts of the event log that are delivered again"},
 		{Name: "events", Description: "The log of all events, in the order in which they were recorded"},
 		{Name: "usage", Description: "How much of the plan is used"},
+		{Name: "me", Description: "The key of the request, its workspace and its plan"},
 		{Name: "sandbox", Description: "Simulated phones; only on a server whose sandbox is on"},
 	}
 }
@@ -85,7 +88,7 @@ const introduction = `A gateway that sends and receives messages through a linke
 
 Send your key as ` + "`Authorization: Bearer`" + `. Every refusal is a problem document (RFC 9457): ` + "`code`" + ` is the stable word to branch on; ` + "`type`" + ` ends in the precise reason and is the address of a page about it. Each operation lists its reasons. In addition, an unknown path is answered with 404 ` + "`not-found`" + `, and a method that a path does not support with 405 ` + "`method-not-allowed`" + ` and an ` + "`Allow`" + ` header.
 
-Lists come in pages: pass ` + "`nextCursor`" + ` as ` + "`cursor`" + ` to get the next one. A POST that creates something accepts an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. The [changelog](/docs/changelog) lists all changes.`
+Lists come in pages: pass ` + "`nextCursor`" + ` as ` + "`cursor`" + ` to get the next one. A page is at most 1 MiB of JSON, so it may be shorter than ` + "`limit`" + `, or even empty when a filter matches little; the list ends when ` + "`nextCursor`" + ` is null. A POST that creates something accepts an ` + "`Idempotency-Key`" + `. Times are RFC 3339 in UTC. The [changelog](/docs/changelog) lists all changes.`
 
 // components begins a reference to a schema.
 const components = "#/components/schemas/"
@@ -151,6 +154,9 @@ func needs(scopes []string) string {
 	if len(scopes) == 1 {
 		return "Needs the scope `" + scopes[0] + "`."
 	}
+	if len(scopes) == 0 {
+		return "Needs no scope."
+	}
 	list := strings.Join(scopes, "`, `")
 	if at := strings.LastIndex(list, "`, `"); at >= 0 {
 		list = list[:at] + "` and `" + list[at+len("`, `"):]
@@ -180,14 +186,51 @@ func Finish(doc *huma.OpenAPI, problems *problem.Writer) error {
 		for _, op := range Operations(item) {
 			documentRefusals(doc.Components, op, problems)
 			documentHeaders(op)
+			documentPatch(op)
 			book.show(op)
 		}
 	}
 	documentNotifications(doc, book)
 	for _, s := range doc.Components.Schemas.Map() {
+		closeReasons(s)
 		tidy(s)
 	}
 	return nil
+}
+
+// BodyTypes returns the media types in which an operation takes its body.
+func BodyTypes(op *huma.Operation) []string {
+	if op.Method == http.MethodPatch {
+		return []string{JSON, Patch}
+	}
+	return []string{JSON}
+}
+
+// documentPatch adds the types of a body beside JSON.
+func documentPatch(op *huma.Operation) {
+	for _, t := range BodyTypes(op) {
+		if op.RequestBody != nil {
+			op.RequestBody.Content[t] = op.RequestBody.Content[JSON]
+		}
+	}
+}
+
+// closeReasons lists the values of a state's reason. An endpoint is known by its secret.
+func closeReasons(s *huma.Schema) {
+	list := problem.SessionReasons()
+	if s.Properties["secretLastFour"] != nil {
+		list = problem.EndpointReasons()
+	}
+	for _, name := range []string{"statusReason", "reason"} {
+		p := s.Properties[name]
+		if p == nil || len(p.Enum) > 0 || s.Properties["status"] == nil || s.Properties["status"].Type != huma.TypeString {
+			continue // such as the reason of an attempt
+		}
+		for _, reason := range list {
+			p.Enum = append(p.Enum, reason)
+		}
+		p.Description += " Each value has a page that explains it and what to do, such as " + problem.Path + list[0] + "."
+	}
 }
 
 // tidy leaves out that an object may gain members, which is so anyway, and adds

@@ -127,7 +127,7 @@ func TestLinkingByTheCodeOnTheScreen(t *testing.T) {
 	b.usable()
 	shot, err := chromedp.Run(b.ctx, chromedp.Screenshot(chromedp.CSS(".qr")))
 	b.must(err)
-	if err := k.Vendor.Scan(t.Context(), read(t, shot), "+15550001111"); err != nil {
+	if err := k.VendorOfSetUp().Scan(t.Context(), read(t, shot), "+15550001111"); err != nil {
 		t.Fatal(err)
 	}
 	b.do(chromedp.WaitVisible(chromedp.CSS(".state.badge-success")))

@@ -225,8 +225,8 @@ func samples() []sample {
 			People(f("People", "/people"), PeopleView{
 				Role: "viewer", Roles: []Choice{{"admin", "Admin"}, {"viewer", "Viewer"}},
 				Members: []Person{
-					{"usr_1", "ada@example.com", "Owner", "owner", at, true, true},
-					{"usr_2", "bob@example.com", "Viewer", "viewer", at, false, true},
+					{"usr_1", "ada@example.com", "Owner", "owner", at, true, true, 0},
+					{"usr_2", "bob@example.com", "Viewer", "viewer", at, false, true, 2},
 				},
 				Invitations: []Invited{{"inv_1", "eve@example.com", "Viewer", "ada@example.com", at, true}},
 			}),

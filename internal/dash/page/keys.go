@@ -51,7 +51,13 @@ type KeyFormView struct {
 	Expiries    []Choice // nil: Expiries()
 	ExpiryError string
 	Problem     string // what is wrong with the form; "": nothing
+	Ask         bool   // for the password, which was entered too long ago
+	Password    Field
+	Again       Again
 }
+
+// ready reports whether the form can be sent.
+func (v KeyFormView) ready() bool { return !v.Ask || v.Again.Ready() }
 
 // ScopeChoice is a permission that a key can have.
 type ScopeChoice struct {
@@ -81,7 +87,7 @@ func (v KeyFormView) expiries() []Choice {
 func (v KeyFormView) faults() []fault {
 	return faults(
 		fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError},
-		fault{"expiry", v.ExpiryError},
+		fault{"expiry", v.ExpiryError}, fault{"password", v.Password.Error},
 	)
 }
 

@@ -30,6 +30,7 @@ type Person struct {
 	Joined time.Time
 	You    bool
 	Change bool // the one who looks may change it
+	Keys   int  // working API keys that the person created
 }
 
 // dialog is the id of the person's dialog: ids hold no spaces.
@@ -49,6 +50,14 @@ func (p Person) where() string {
 		return "this workspace"
 	}
 	return p.Email
+}
+
+// they is how the person's dialog names the person.
+func (p Person) they() string {
+	if p.You {
+		return "you"
+	}
+	return "they"
 }
 
 // Invited is an open invitation.

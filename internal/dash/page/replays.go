@@ -44,6 +44,7 @@ type ReplayView struct {
 	Types      []string // nil: all that the endpoint asks for
 	OnlyFailed bool
 	Matched    int // so far
+	Pending    int // events whose delivery was already pending
 	Delivered  int
 	Failed     int
 	Created    time.Time
@@ -81,6 +82,9 @@ func (v ReplayView) text() string {
 	}
 	if v.Failed > 0 {
 		s += fmt.Sprintf(", %d failed", v.Failed)
+	}
+	if v.Pending > 0 {
+		s += fmt.Sprintf(", %d more were already being delivered", v.Pending)
 	}
 	return s
 }

@@ -189,7 +189,7 @@ func Sure(f Frame, v SureView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, " <form method=\"post\" action=\"/account/second\" class=\"panel max-w-xl space-y-6 p-5\"><p class=\"soft\">Confirm your identity before you change how you sign in.</p><input type=\"hidden\" name=\"next\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, " <form method=\"post\" action=\"/account/second\" class=\"panel max-w-xl space-y-6 p-5\"><p class=\"soft\">Confirm your identity to continue.</p><input type=\"hidden\" name=\"next\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -87,16 +87,22 @@ const (
 package main
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log"
 	"net/http"
+	"strings"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
+const secret = %q
+
 func main() {
-	wh, err := standardwebhooks.NewWebhook(%q)
+	wh, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -112,19 +118,40 @@ func main() {
 			return
 		}
 		if event.Type == "webhook.verification" {
-			json.NewEncoder(w).Encode(map[string]string{"challenge": event.Challenge})
+			json.NewEncoder(w).Encode(map[string]string{
+				"challenge": event.Challenge, "signature": sign(event.Challenge),
+			})
 			return
 		}
 		// An event can arrive more than once. Deduplicate by its ID.
 		log.Println(event.Type, event.EventID)
 	})
 	log.Fatal(http.ListenAndServe(":8000", nil))
+}
+
+// sign proves that this receiver knows the secret.
+func sign(challenge string) string {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(challenge))
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }`
 	typeScriptReceiver = `// npm install standardwebhooks
+import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { Webhook } from "standardwebhooks";
 
-const wh = new Webhook(%s);
+const secret = %s;
+const wh = new Webhook(secret);
+
+// sign proves that this receiver knows the secret.
+function sign(challenge: string): string {
+  const key = Buffer.from(secret.slice("whsec_".length), "base64");
+  return "v1," + createHmac("sha256", key).update(challenge).digest("base64");
+}
 
 createServer(async (req, res) => {
   const parts: Buffer[] = [];
@@ -138,7 +165,8 @@ createServer(async (req, res) => {
     return;
   }
   if (event.type === "webhook.verification") {
-    res.end(JSON.stringify({ challenge: event.challenge }));
+    const { challenge } = event;
+    res.end(JSON.stringify({ challenge, signature: sign(challenge) }));
     return;
   }
   // An event can arrive more than once. Deduplicate by its ID.
@@ -146,11 +174,22 @@ createServer(async (req, res) => {
   res.end();
 }).listen(8000);`
 	pythonReceiver = `# pip install standardwebhooks
+import base64
+import hashlib
+import hmac
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-wh = Webhook(%s)
+secret = %s
+wh = Webhook(secret)
+
+
+def sign(challenge):
+    """Proves that this receiver knows the secret."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    mac = hmac.new(key, challenge.encode(), hashlib.sha256)
+    return "v1," + base64.b64encode(mac.digest()).decode()
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -163,7 +202,8 @@ class Receiver(BaseHTTPRequestHandler):
             return
         answer = {}
         if event["type"] == "webhook.verification":
-            answer = {"challenge": event["challenge"]}
+            challenge = event["challenge"]
+            answer = {"challenge": challenge, "signature": sign(challenge)}
         else:
             # An event can arrive more than once. Deduplicate by its ID.
             print(event["type"], event["eventId"])

@@ -58,6 +58,7 @@ type WebhookFormView struct {
 	Headers      Field // a line for each: "X-Tenant: acme"
 	InFlight     Field
 	V1a          bool
+	Signed       bool // the handshake
 
 	Problem string // what is wrong with the form; "": nothing
 }
@@ -72,7 +73,7 @@ type DeviceChoice struct {
 // detailed reports whether a detail is set or faulty.
 func (v WebhookFormView) detailed() bool {
 	wrong := v.DevicesError + v.Headers.Error + v.InFlight.Error
-	return wrong != "" || v.V1a || v.Headers.Value != "" ||
+	return wrong != "" || v.V1a || v.Signed || v.Headers.Value != "" ||
 		slices.ContainsFunc(v.Devices, func(d DeviceChoice) bool { return d.Chosen })
 }
 
@@ -93,6 +94,15 @@ func (v WebhookFormView) action() string {
 		return "/webhooks"
 	}
 	return path("webhooks", v.ID)
+}
+
+func (v WebhookFormView) headersHint() string {
+	const always = "Sent with every delivery. One per line, for example X-Tenant: acme. At most 10. " +
+		"Headers that Postern sets itself are not allowed. Values are stored encrypted and not shown again."
+	if v.ID == "" {
+		return always
+	}
+	return always + " Leave a value empty to keep it. If the URL changes to another host, enter the values again."
 }
 
 func (v WebhookFormView) title() string {
@@ -137,6 +147,7 @@ type WebhookView struct {
 	Ordered  bool
 	Devices  []string // nil: all
 	Headers  []string // names
+	Signed   bool     // the handshake
 	InFlight int      // deliveries at once
 	Key      string   // public, of signatures v1a; "": there are none
 	LastFour string   // of the secret

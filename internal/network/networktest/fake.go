@@ -240,7 +240,9 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 	at := time.Now().UTC()
 	s.f.show(m.ChatID, Shown{ID: m.NetworkID, Body: m.Content.Text, At: at})
 	a.recipients[m.NetworkID] = m.ChatID
-	a.deliver(network.Receipt{NetworkIDs: []string{m.NetworkID}, Status: postern.Delivered, At: at})
+	a.deliver(network.Receipt{
+		NetworkIDs: []string{m.NetworkID}, Chats: []string{m.ChatID}, Status: postern.Delivered, At: at,
+	})
 	if a.dropAck {
 		a.dropAck = false
 		a.cut(&network.Ended{Status: postern.Disconnected, Reason: "socket-closed"})

@@ -193,7 +193,9 @@ func (f *Fake) Receipt(_ context.Context, account, networkID string, status post
 	if a == nil || a.recipients[networkID] == "" {
 		return ErrNoSuch
 	}
-	a.deliver(network.Receipt{NetworkIDs: []string{networkID}, Status: status, At: time.Now().UTC()})
+	a.deliver(network.Receipt{
+		NetworkIDs: []string{networkID}, Chats: []string{a.recipients[networkID]}, Status: status, At: time.Now().UTC(),
+	})
 	return nil
 }
 
@@ -227,7 +229,7 @@ func (f *Fake) Fault(_ context.Context, account string, fault Fault) error {
 	case FaultBan:
 		a.lose(&network.Ended{Status: postern.Banned, Reason: "banned"})
 	case FaultRestrict:
-		a.lose(&network.Ended{Status: postern.Restricted, Reason: "temporary-ban-101",
+		a.lose(&network.Ended{Status: postern.Restricted, Reason: "temporary-ban",
 			Until: time.Now().Add(time.Minute)})
 	case FaultDropBeforeAck:
 		a.dropAck = true

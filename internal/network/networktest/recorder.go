@@ -57,8 +57,14 @@ func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbou
 	return m, ok
 }
 
+// Processing does nothing.
+func (*Recorder) Processing(string) {}
+
 // Proxy returns "", for a direct connection.
 func (*Recorder) Proxy() string { return "" }
+
+// Space returns the only space of the networks in tests.
+func (*Recorder) Space() string { return "" }
 
 // Keep remembers a message that was sent.
 func (r *Recorder) Keep(m network.Outbound) {

@@ -139,7 +139,7 @@ func BenchmarkLink(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { closing(b, vendor.Close) })
-	w := worldOf(b, vendor, Network{Dial: vendor.DialContext}, nil)
+	w := worldOf(b, vendor, Network{Dial: dialing(vendor)}, nil)
 	for i := 0; b.Loop(); i++ {
 		networktest.Link(b, w.World, number(i))
 	}

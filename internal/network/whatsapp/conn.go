@@ -17,6 +17,7 @@ import (
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/socket"
 	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types/events"
 )
 
 // conn is one connection of one whatsmeow client. It is used once.
@@ -29,30 +30,40 @@ type conn struct {
 	out   outgoing
 	keys  *keys.Ring // nil while linking
 
+	flight *flight
+
 	onSent, onReceived func(*waBinary.Node) // of a link attempt; nil for a session
+
+	// The functions below are of a session; nil for a link attempt.
+	unread   func(message *waBinary.Node, why postern.FailureCode) bool // see reportUnread
+	setAside func(id string) bool                                       // see lastTry
 
 	updates sync.Mutex // held during an update: the host gets one at a time
 
 	mu     sync.Mutex // guards the fields below
 	stop   context.CancelFunc
 	reason *network.Ended
+	failed int // frames in a row that could not be decoded
 }
 
 // connect returns a client for the device, ready to run.
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
-	to := d.target.through(d.proxies, host.Proxy())
-	c := &conn{wire: &wire{target: to}, calls: &gate{}, host: host, log: d.log}
+	to := d.target.in(host.Space()).through(d.proxies, host.Proxy())
+	c := &conn{calls: &gate{}, host: host, log: d.log, flight: newFlight(host.Processing)}
+	c.wire = &wire{target: to, saw: c.flight.read}
 	if ring, ok := keys.RingOf(device); ok {
 		ring.Attach(c.calls, func() { c.end(disconnected("store-unavailable")) })
 		c.keys = ring
 	}
 	log := newTap(d.log)
 	log.received, log.sent = c.sawReceived, func(node *waBinary.Node) {
+		c.acknowledging(node)
 		c.sawSent(node)
 		if c.onSent != nil {
 			c.onSent(node)
 		}
 	}
+	log.undecoded, log.panicked = c.undecoded, c.panicked
 	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, &http.Client{Transport: to.transport})
 	return c
 }
@@ -111,6 +122,7 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 	if c.keys != nil {
 		c.keys.Close(context.WithoutCancel(ctx))
 	}
+	c.flight.land()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -134,8 +146,9 @@ func (c *conn) dial(ctx context.Context) {
 	c.wire.settle()
 	switch {
 	case err == nil:
+		c.flight.decodedOne(nil) // the vendor's part of the handshake
 	case errors.Is(err, socket.ErrDialFailed):
-		c.end(disconnected("dial"))
+		c.end(disconnected(dialFailure(err, c.wire.failedTLS())))
 	default:
 		c.end(disconnected("handshake"))
 	}
@@ -173,7 +186,8 @@ func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored boo
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.ErrorContext(ctx, "panic while handling an event", "stack", string(debug.Stack()))
-			stored = false
+			message, ok := evt.(*events.Message)
+			stored = ok && c.setAside != nil && c.setAside(message.Info.ID)
 		}
 		if !stored {
 			c.refuse()
@@ -211,8 +225,26 @@ func (c *conn) stores(ctx context.Context, u network.Update) bool {
 	return err == nil
 }
 
+// undecoded sees that whatsmeow could not read a frame, and skips it. A frame that cannot be
+// decrypted is the last one that can: both sides number their frames. Others may be of a new
+// kind, but several in a row are not.
+func (c *conn) undecoded(decrypted bool) {
+	c.flight.decodedOne(nil)
+	c.mu.Lock()
+	c.failed++
+	over := !decrypted || c.failed >= maxUndecoded
+	c.mu.Unlock()
+	if over {
+		c.end(disconnected("undecodable"))
+	}
+}
+
 // sawReceived ends the connection if a stanza of the vendor says so.
 func (c *conn) sawReceived(node *waBinary.Node) {
+	c.flight.decodedOne(node)
+	c.mu.Lock()
+	c.failed = 0
+	c.mu.Unlock()
 	if c.onReceived != nil {
 		c.onReceived(node)
 	}

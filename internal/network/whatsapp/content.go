@@ -31,13 +31,19 @@ func fromWire(m *waE2E.Message) (c postern.Content, ok bool) {
 	case m == nil || m.ProtocolMessage != nil:
 		return postern.Content{}, false
 	case m.Conversation != nil:
-		return postern.Text(clip(m.GetConversation(), postern.MaxText)), true
+		return textFromWire(m.GetConversation()), true
 	case m.ExtendedTextMessage != nil:
-		return postern.Text(clip(m.GetExtendedTextMessage().GetText(), postern.MaxText)), true
+		return textFromWire(m.GetExtendedTextMessage().GetText()), true
 	case m.LocationMessage != nil:
 		return locationFromWire(m.GetLocationMessage()), true
 	}
 	return postern.Unsupported(), hasContent(m)
+}
+
+func textFromWire(s string) postern.Content {
+	c := postern.Content{Kind: postern.KindText}
+	c.Text, c.Truncated = cut(s, postern.MaxText)
+	return c
 }
 
 func locationToWire(l postern.Location) *waE2E.LocationMessage {
@@ -65,7 +71,9 @@ func locationFromWire(m *waE2E.LocationMessage) postern.Content {
 	if !l.IsValid() {
 		return postern.Unsupported()
 	}
-	return postern.Content{Kind: postern.KindLocation, Extra: postern.Extra{Location: &l}}
+	long := len(m.GetName()) > postern.MaxPlace || len(m.GetAddress()) > postern.MaxPlace ||
+		len(m.GetURL()) > postern.MaxURL
+	return postern.Content{Kind: postern.KindLocation, Truncated: long, Extra: postern.Extra{Location: &l}}
 }
 
 // hasContent reports whether a message has a part beside those that carry keys

@@ -24,7 +24,11 @@ func TestContentFromTheNetwork(t *testing.T) {
 		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new(body)}}
 	}
 	image := &waE2E.ImageMessage{}
-	long := strings.Repeat("x", postern.MaxText)
+	long, chinese := strings.Repeat("x", postern.MaxText), strings.Repeat("字", postern.MaxText)
+	begun := func(text string) postern.Content {
+		return postern.Content{Kind: postern.KindText, Text: text, Truncated: true}
+	}
+	place := strings.Repeat("p", postern.MaxPlace)
 	tests := []struct {
 		name string
 		in   *waE2E.Message
@@ -34,7 +38,14 @@ func TestContentFromTheNetwork(t *testing.T) {
 		{"nothing", nil, none, false},
 		{"text", text("hello"), postern.Text("hello"), true},
 		{"empty text", text(""), postern.Text(""), true},
-		{"text that is too long", text(long + "x"), postern.Text(long), true},
+		{"text that is too long", text(long + "x"), begun(long), true},
+		{"longest text in Chinese", text(chinese), postern.Text(chinese), true},
+		{"text in Chinese that is too long", extended(chinese + "字"), begun(chinese), true},
+		{"name of a place that is too long", &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
+			Name: new(place + "p"),
+		}}, postern.Content{
+			Kind: postern.KindLocation, Truncated: true, Extra: postern.Extra{Location: &postern.Location{Name: place}},
+		}, true},
 		{"text with a preview", extended("hello"), postern.Text("hello"), true},
 		{"picture", &waE2E.Message{ImageMessage: image}, postern.Unsupported(), true},
 		{"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 
 	"postern/internal/egress"
 	"postern/internal/network"
@@ -22,9 +23,9 @@ type Network struct {
 	URL     string         // "wss://host:port/ws/chat" (or ws:// for tests); "" is the vendor's own
 	RootKey []byte         // 32 bytes, the root of the certificate chain; nil is the vendor's own
 	CA      *x509.CertPool // TLS authority for URL; nil is the system's
-	// Dial overrides URL with a vendor in the process. No TLS is added to its
-	// connections.
-	Dial func(ctx context.Context) (net.Conn, error)
+	// Dial overrides URL with a vendor in the process, which may have several number
+	// spaces; see [network.Host.Space]. No TLS is added to its connections.
+	Dial func(ctx context.Context, space string) (net.Conn, error)
 }
 
 // Options configure a [Driver]. Store and Seal are required.
@@ -46,6 +47,7 @@ type Driver struct {
 	proxies *egress.Client
 	log     *slog.Logger
 	pace    pace
+	panics  tries // of the processing of messages, by account and message
 }
 
 var _ network.Driver = (*Driver)(nil)
@@ -94,27 +96,35 @@ func (d *Driver) Open(ctx context.Context, account string) (network.Session, err
 	if !ok {
 		return nil, network.ErrUnknownAccount
 	}
-	if err := d.keys.Check(ctx, jid); err != nil {
+	if err := d.keys.Check(ctx, account); err != nil {
 		return nil, fmt.Errorf("open account: %w", err)
 	}
-	return &session{driver: d, account: jid}, nil
+	return &session{driver: d, name: account, account: jid}, nil
 }
 
 // Forget removes the account's keys.
 func (d *Driver) Forget(ctx context.Context, account string) error {
-	jid, ok := parseAccount(account)
-	if !ok {
+	if _, ok := parseAccount(account); !ok {
 		return nil // no account has such a name
 	}
-	if err := d.keys.Forget(ctx, jid); err != nil {
+	if err := d.keys.Forget(ctx, account); err != nil {
 		return fmt.Errorf("forget account: %w", err)
 	}
 	return nil
 }
 
+// prefix begins the names of the accounts of a number space, which may have the same
+// addresses as those of another one.
+func (d *Driver) prefix(space string) string {
+	if d.target.dial == nil || space == "" {
+		return ""
+	}
+	return space + "/"
+}
+
 // parseAccount reads the driver's name for a link, which is the address of the
-// companion with its device number.
+// companion with its device number, after the number space if there is one.
 func parseAccount(account string) (types.JID, bool) {
-	jid, err := types.ParseJID(account)
+	jid, err := types.ParseJID(account[strings.LastIndex(account, "/")+1:])
 	return jid, err == nil && jid.Server == types.DefaultUserServer && isDigits(jid.User) && jid.Device > 0
 }

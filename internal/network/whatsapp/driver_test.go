@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -22,6 +23,9 @@ import (
 // vendorKeys are shared by all vendors of the tests: whatsmeow trusts one root key per
 // process.
 var vendorKeys = vendorsim.NewKeys()
+
+// vendorInterval and vendorWait are the times of pings as whatsmeow has them.
+var vendorInterval, vendorWait = whatsmeow.KeepAliveIntervalMax, whatsmeow.KeepAliveResponseDeadline
 
 func TestMain(m *testing.M) {
 	// Pings often enough for a test; nothing reads these variables yet.
@@ -67,7 +71,12 @@ func newWorld(tb testing.TB, log *slog.Logger) world {
 		tb.Fatalf("open vendor: %v", err)
 	}
 	tb.Cleanup(func() { closing(tb, vendor.Close) })
-	return worldOf(tb, vendor, Network{Dial: vendor.DialContext}, log)
+	return worldOf(tb, vendor, Network{Dial: dialing(vendor)}, log)
+}
+
+// dialing connects to a vendor, whatever the number space.
+func dialing(v *vendorsim.Vendor) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, _ string) (net.Conn, error) { return v.DialContext(ctx) }
 }
 
 func worldOf(tb testing.TB, vendor *vendorsim.Vendor, n Network, log *slog.Logger) world {

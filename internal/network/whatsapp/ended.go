@@ -1,6 +1,11 @@
 package whatsapp
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -35,8 +40,7 @@ func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	case events.ConnectFailureUnknownLogout: // "BANNED" in the vendor's code
 		return &network.Ended{Status: postern.Banned, Reason: "banned"}
 	case events.ConnectFailureTempBanned:
-		ended := &network.Ended{Status: postern.Restricted,
-			Reason: "temporary-ban-" + strconv.Itoa(ag.OptionalInt("code"))}
+		ended := &network.Ended{Status: postern.Restricted, Reason: "temporary-ban"}
 		if seconds := ag.OptionalInt("expire"); seconds > 0 {
 			ended.Until = now.Add(time.Duration(seconds) * time.Second)
 		}
@@ -46,7 +50,7 @@ func refusedBy(node *waBinary.Node, now time.Time) *network.Ended {
 	case events.ConnectFailureServiceUnavailable, events.ConnectFailureInternalServerError:
 		return disconnected("vendor-unavailable")
 	default:
-		return disconnected("refused-" + strconv.Itoa(int(reason)))
+		return disconnected("refused")
 	}
 }
 
@@ -65,8 +69,36 @@ func closedBy(node *waBinary.Node) *network.Ended {
 	case code == int(events.ConnectFailureServiceUnavailable):
 		return disconnected("vendor-unavailable")
 	default:
-		return disconnected("stream-error-" + strconv.Itoa(code))
+		return disconnected("stream-error")
 	}
+}
+
+// dialFailure returns the reason for which the vendor's socket could not be opened; badTLS
+// means that the handshake of TLS failed.
+func dialFailure(err error, badTLS bool) string {
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
+	switch {
+	case isErr[x509.UnknownAuthorityError](err):
+		return "tls-unknown-authority"
+	case isErr[x509.HostnameError](err):
+		return "tls-wrong-name"
+	case isInvalid && invalid.Reason == x509.Expired:
+		return "tls-expired"
+	case isErr[*tls.CertificateVerificationError](err):
+		return "tls-invalid-certificate"
+	case errors.Is(err, http.ErrSchemeMismatch), isErr[tls.RecordHeaderError](err):
+		return "tls-not-spoken"
+	case badTLS:
+		return "tls-handshake"
+	case isErr[*net.DNSError](err):
+		return "dns"
+	}
+	return "dial"
+}
+
+func isErr[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // restartCode is the stream error that follows a pairing.

@@ -30,23 +30,23 @@ func TestEndings(t *testing.T) {
 		{failure(waBinary.Attrs{"reason": "406"}), &network.Ended{Status: postern.Banned, Reason: "banned"}},
 		{
 			failure(waBinary.Attrs{"reason": "402", "code": "101", "expire": "60"}),
-			&network.Ended{Status: postern.Restricted, Reason: "temporary-ban-101", Until: now.Add(time.Minute)},
+			&network.Ended{Status: postern.Restricted, Reason: "temporary-ban", Until: now.Add(time.Minute)},
 		},
 		{
 			failure(waBinary.Attrs{"reason": "402", "code": "106"}),
-			&network.Ended{Status: postern.Restricted, Reason: "temporary-ban-106"},
+			&network.Ended{Status: postern.Restricted, Reason: "temporary-ban"},
 		},
 		{failure(waBinary.Attrs{"reason": "405"}), disconnected("client-outdated")},
 		{failure(waBinary.Attrs{"reason": "500"}), disconnected("vendor-unavailable")},
 		{failure(waBinary.Attrs{"reason": "503"}), disconnected("vendor-unavailable")},
-		{failure(waBinary.Attrs{"reason": "418"}), disconnected("refused-418")},
-		{failure(waBinary.Attrs{"reason": "<b>"}), disconnected("refused-0")},
+		{failure(waBinary.Attrs{"reason": "418"}), disconnected("refused")},
+		{failure(waBinary.Attrs{"reason": "<b>"}), disconnected("refused")},
 		{stream("401", "device_removed"), &network.Ended{Status: postern.LoggedOut, Reason: "device-removed"}},
 		{stream("409", "replaced"), &network.Ended{Status: postern.Conflict, Reason: "replaced"}},
 		{stream("", "replaced"), &network.Ended{Status: postern.Conflict, Reason: "replaced"}},
 		{stream("503", ""), disconnected("vendor-unavailable")},
 		{stream("515", ""), nil},
-		{stream("516", ""), disconnected("stream-error-516")},
+		{stream("516", ""), disconnected("stream-error")},
 		{&waBinary.Node{Tag: "message"}, nil},
 	}
 	for _, tt := range tests {

@@ -222,7 +222,7 @@ func unresponsive(t *testing.T, dial func(ctx context.Context) (net.Conn, error)
 	t.Helper()
 	w := newWorld(t, nil)
 	account := networktest.Link(t, w.World, ownNumber)
-	target, err := newTarget(Network{Dial: dial})
+	target, err := newTarget(Network{Dial: func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,16 +45,8 @@ func (v *run) undecryptable(ctx context.Context, evt *events.UndecryptableMessag
 	if hidden || !isDirect(evt.Info.MessageSource) || !v.firstTime(evt.Info.ID) {
 		return true
 	}
-	p, err := v.peer(ctx, evt.Info.MessageSource)
-	if err != nil {
-		return false
-	}
-	if p.isEmpty() {
-		return true
-	}
-	return v.stores(ctx, network.Undecryptable{
-		NetworkID: clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
-		At: evt.Info.Timestamp.UTC(),
+	return v.storeUnread(ctx, evt.Info.MessageSource, network.Undecryptable{
+		NetworkID: clip(evt.Info.ID, maxID), Why: postern.DecryptionFailed, At: evt.Info.Timestamp.UTC(),
 	})
 }
 
@@ -78,11 +70,15 @@ func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	if !ok || evt.IsFromMe || !isDirect(evt.MessageSource) {
 		return true
 	}
+	p, err := v.peer(ctx, evt.MessageSource)
+	if err != nil {
+		return false
+	}
 	ids := make([]string, len(evt.MessageIDs))
 	for i, id := range evt.MessageIDs {
 		ids[i] = clip(id, maxID)
 	}
-	return v.stores(ctx, network.Receipt{NetworkIDs: ids, Status: status, At: evt.Timestamp.UTC()})
+	return v.stores(ctx, network.Receipt{NetworkIDs: ids, Chats: p.chats(), Status: status, At: evt.Timestamp.UTC()})
 }
 
 // confirmed returns the status that a type of receipt gives to a sent message.

@@ -29,9 +29,16 @@ const (
 	// restartWait bounds the wait for the vendor's order to reconnect after a
 	// pairing.
 	restartWait = 10 * time.Second
-	// missedPings is how many unanswered pings end a connection. whatsmeow pings
-	// every 20 to 30 s and waits 10 s, so the second miss is 60 to 80 s of silence.
-	missedPings = 2
+	// handlingTime is how long a stanza counts as being handled if nothing shows the end.
+	handlingTime = time.Second
+	// maxOpenStanzas bounds the stanzas whose handling is watched.
+	maxOpenStanzas = 4096
+	// maxUndecoded is how many frames in a row that cannot be decoded end a connection.
+	maxUndecoded = 3
+	// panicTries is how often a message is tried whose processing panics.
+	panicTries = 3
+	// maxTries bounds the messages whose tries are counted.
+	maxTries = 1024
 	// staleTries bounds how often a message is encrypted because its recipient
 	// wrote at the same moment.
 	staleTries = 5

@@ -15,8 +15,9 @@ import (
 // Link shows codes to the host until a phone has scanned one, or one code until
 // it is entered on the phone of a number.
 func (d *Driver) Link(ctx context.Context, host network.Host, number string) error {
+	prefix := d.prefix(host.Space())
 	a := &attempt{
-		driver: d, number: number, conn: d.connect(d.keys.Fresh(), host), pace: d.pace,
+		driver: d, number: number, prefix: prefix, conn: d.connect(d.keys.Fresh(prefix), host), pace: d.pace,
 		codes: make(chan []string, 1), passkey: make(chan struct{}), scanned: make(chan struct{}),
 		paired: make(chan struct{}), restart: make(chan struct{}, 1),
 	}
@@ -46,6 +47,7 @@ type attempt struct {
 	driver *Driver
 	pace   pace
 	number string // of the phone on which the code is entered; "" shows QR codes
+	prefix string // of the account's name
 
 	codes   chan []string // one batch of codes
 	passkey chan struct{} // closed when the vendor asked for a passkey
@@ -56,7 +58,7 @@ type attempt struct {
 	asked   sync.Once
 
 	// The fields below are guarded by conn.mu.
-	account types.JID
+	account string // its name; "" before a phone has scanned
 	stored  bool
 	bundle  string // id of the stanza sent after a code was entered
 	failure *network.LinkError
@@ -115,14 +117,15 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 			a.setFailure("refused") // whatsmeow's PairError ends the attempt
 		}
 	}()
-	if err := a.update(ctx, network.Scanned{Account: jid.String(), Number: "+" + jid.User}); err != nil {
+	account := a.prefix + jid.String()
+	if err := a.update(ctx, network.Scanned{Account: account, Number: "+" + jid.User}); err != nil {
 		return false
 	}
-	if err := a.driver.keys.Forget(ctx, jid); err != nil {
+	if err := a.driver.keys.Forget(ctx, account); err != nil {
 		return false
 	}
 	a.mu.Lock()
-	a.account = jid
+	a.account = account
 	a.mu.Unlock()
 	close(a.scanned)
 	return true
@@ -143,7 +146,9 @@ func (a *attempt) store(ctx context.Context, evt *events.PairSuccess) {
 		a.fail("store-unavailable", false)
 		return
 	}
-	paired := network.Paired{Account: evt.ID.String(), Number: "+" + evt.ID.User, DisplayName: name(evt.BusinessName)}
+	paired := network.Paired{
+		Account: a.prefix + evt.ID.String(), Number: "+" + evt.ID.User, DisplayName: name(evt.BusinessName),
+	}
 	if !a.stores(ctx, paired) {
 		a.fail("store-unavailable", false)
 		return
@@ -165,7 +170,7 @@ func (a *attempt) wasStored() bool {
 
 // discard removes the keys of a link that failed.
 func (a *attempt) discard(ctx context.Context) {
-	if a.account.IsEmpty() {
+	if a.account == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)

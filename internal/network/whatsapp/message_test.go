@@ -78,13 +78,13 @@ func TestRetryIsAnsweredByTheHost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.live(t, ownNumber)
-	v := &run{conn: w.driver.connect(w.driver.keys.Fresh(), c.Host)}
+	v := &run{conn: w.driver.connect(w.driver.keys.Fresh(""), c.Host)}
 	account, err := w.driver.Accounts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	jid, _ := parseAccount(account[0])
-	device, err := w.driver.keys.Load(t.Context(), jid)
+	device, err := w.driver.keys.Load(t.Context(), jid.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,8 +285,8 @@ func TestUntrustedCertificateIsRefused(t *testing.T) {
 		&networktest.Recorder{},
 		"",
 	); !errors.As(err, &failed) ||
-		failed.Reason != "dial" {
-		t.Errorf("link = %v, want dial", err)
+		failed.Reason != "tls-unknown-authority" {
+		t.Errorf("link = %v, want tls-unknown-authority", err)
 	}
 }
 
@@ -426,7 +426,7 @@ func ready(t *testing.T) (world, *run) {
 	w := newWorld(t, nil)
 	networktest.Link(t, w.World, ownNumber)
 	jid, _ := parseAccount(w.account(t))
-	device, err := w.driver.keys.Load(t.Context(), jid)
+	device, err := w.driver.keys.Load(t.Context(), jid.String())
 	if err != nil {
 		t.Fatal(err)
 	}

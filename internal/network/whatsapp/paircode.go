@@ -38,7 +38,7 @@ func codeRefusal(err error) string {
 		errors.Is(err, whatsmeow.ErrPhoneNumberIsNotInternational):
 		return "number-unknown"
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
-		return "rate-limited"
+		return "too-many-codes"
 	}
 	return "code-refused"
 }

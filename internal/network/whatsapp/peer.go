@@ -72,6 +72,17 @@ func (p *peer) chat() string {
 	return postern.ChatOfNumber(p.phone())
 }
 
+// chats returns the names of the chat, one for each name of the person.
+func (p *peer) chats() (names []string) {
+	if p.number != "" {
+		names = append(names, postern.ChatOfNumber(p.phone()))
+	}
+	if p.lid != "" {
+		names = append(names, postern.ChatOfLID(p.lid))
+	}
+	return names
+}
+
 // sender is the most stable name: a LID stays when the number changes.
 func (p *peer) sender() string {
 	if p.lid == "" {

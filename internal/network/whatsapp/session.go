@@ -18,7 +18,8 @@ import (
 // session is a linked account.
 type session struct {
 	driver  *Driver
-	account types.JID
+	name    string    // of the account
+	account types.JID // its address
 
 	mu   sync.Mutex // guards the field below
 	live *conn      // the connection for sends; nil unless it is live
@@ -28,7 +29,7 @@ var _ network.Session = (*session)(nil)
 
 // Run connects once and reports to host until the connection ends.
 func (s *session) Run(ctx context.Context, host network.Host) error {
-	device, err := s.driver.keys.Load(ctx, s.account)
+	device, err := s.driver.keys.Load(ctx, s.name)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -42,6 +43,7 @@ func (s *session) Run(ctx context.Context, host network.Host) error {
 		progress: make(chan struct{}, 1), unreadable: make(map[string]bool),
 	}
 	v.cli.GetMessageForRetry = v.messageForRetry
+	v.unread, v.setAside = v.reportUnread, v.lastTry
 	defer s.setLive(nil)
 	ended := v.run(ctx, v.handle, func(ctx context.Context) { v.watch(ctx, s.driver.pace.silence) })
 	if ended == nil {
@@ -75,7 +77,7 @@ func (s *session) Unlink(ctx context.Context) error {
 	}
 	c.end(&network.Ended{Status: postern.LoggedOut, Reason: "unlinked"})
 	c.keys.Abandon()
-	return s.driver.Forget(ctx, s.account.String())
+	return s.driver.Forget(ctx, s.name)
 }
 
 // unlink asks the vendor, whose answer races with the end of the link. whatsmeow's
@@ -136,15 +138,23 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 	case *events.OfflineSyncCompleted:
 		return v.saw(ctx, drained)
 	case *events.KeepAliveTimeout:
-		if evt.ErrorCount >= missedPings {
-			v.end(disconnected("keepalive-timeout"))
-		}
+		v.askAgain(ctx)
 	case *events.ManualLoginReconnect:
 		v.end(disconnected("restart"))
 	case *events.Disconnected:
 		v.lost()
 	}
 	return true
+}
+
+// askAgain pings the vendor once more, right after a ping without an answer, and ends the
+// connection if this one has none either. So a half-open connection lasts for at most one
+// interval between pings and two waits for an answer, which is 50 s.
+func (v *run) askAgain(ctx context.Context) {
+	//nolint:staticcheck // marked as dangerous, but whatsmeow offers no other way
+	if ok, open := v.cli.DangerousInternals().SendKeepAlive(ctx); open && !ok {
+		v.end(disconnected("keepalive-timeout"))
+	}
 }
 
 // isDurable waits until the keys that a message changed are on disk, because

@@ -8,7 +8,7 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
-// tap is whatsmeow's logger. It does two things.
+// tap is whatsmeow's logger. It does three things.
 //
 // It logs the format of each line, which is a constant in whatsmeow's source, and
 // never its arguments: they contain numbers, addresses, whole stanzas and texts. A
@@ -18,13 +18,26 @@ import (
 // loggers before acting on it. This is the only place where the reason for the end
 // of a connection and the copies in a message can be seen; see endedBy and
 // outgoing.
+//
+// And it passes on that a frame could not be read, and that the decryption of a message
+// panicked, which whatsmeow only logs.
 type tap struct {
 	log    *slog.Logger
 	module string
 	see    func(*waBinary.Node) // of this module; nil if it logs no stanzas
 
 	received, sent func(*waBinary.Node)
+	undecoded      func(decrypted bool)
+	panicked       func(id string)
 }
+
+// The formats with which whatsmeow logs what tap passes on.
+const (
+	undecryptedFrame = "Failed to decrypt frame: %v"
+	uncompressed     = "Failed to decompress frame: %v"
+	undecodedFrame   = "Failed to decode node in frame: %v"
+	panickedMessage  = "Message decryption for %s panicked: %v\n%s"
+)
 
 var _ waLog.Logger = (*tap)(nil)
 
@@ -58,10 +71,25 @@ func (t *tap) Debugf(format string, args ...any) {
 func (t *tap) Infof(format string, _ ...any) { t.print(slog.LevelDebug, format) }
 
 // Warnf logs at level debug, because every end of a connection is a warning.
-func (t *tap) Warnf(format string, _ ...any) { t.print(slog.LevelDebug, format) }
+func (t *tap) Warnf(format string, _ ...any) {
+	t.print(slog.LevelDebug, format)
+	switch {
+	case t.undecoded == nil:
+	case format == undecryptedFrame:
+		t.undecoded(false)
+	case format == uncompressed, format == undecodedFrame:
+		t.undecoded(true)
+	}
+}
 
 // Errorf logs a warning; the gateway handles the consequences itself.
-func (t *tap) Errorf(format string, _ ...any) { t.print(slog.LevelWarn, format) }
+func (t *tap) Errorf(format string, args ...any) {
+	t.print(slog.LevelWarn, format)
+	if format == panickedMessage && t.panicked != nil && len(args) > 0 {
+		id, _ := args[0].(string)
+		t.panicked(id)
+	}
+}
 
 func (t *tap) print(level slog.Level, format string) {
 	t.log.LogAttrs(context.Background(), level, "whatsmeow",

@@ -5,10 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// clip returns s as it can be stored: valid UTF-8 without NUL, cut between runes
-// to at most limit bytes.
+// storable returns s as it can be stored: valid UTF-8 without NUL.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// clip returns s as it can be stored, cut between characters to at most limit bytes.
 func clip(s string, limit int) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	s = storable(s)
 	if len(s) <= limit {
 		return s
 	}
@@ -18,19 +22,26 @@ func clip(s string, limit int) string {
 	return s[:limit]
 }
 
+// cut returns s as it can be stored, with at most limit characters. It reports whether
+// there were more.
+func cut(s string, limit int) (text string, truncated bool) {
+	s = storable(s)
+	n := 0
+	for i := range s {
+		if n == limit {
+			return s[:i], true
+		}
+		n++
+	}
+	return s, false
+}
+
 // name returns the name that contacts give themselves as it can be stored, with
-// at most maxName runes. The network sends "-" for no name.
+// at most maxName characters. The network sends "-" for no name.
 func name(s string) string {
 	if s == "-" {
 		return ""
 	}
-	s = clip(s, maxName*utf8.UTFMax)
-	for n, i := 0, 0; i < len(s); n++ {
-		if n == maxName {
-			return s[:i]
-		}
-		_, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-	}
+	s, _ = cut(s, maxName)
 	return s
 }

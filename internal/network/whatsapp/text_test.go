@@ -21,6 +21,11 @@ func FuzzClip(f *testing.F) {
 		if utf8.ValidString(s) && !strings.ContainsRune(s, 0) && !strings.HasPrefix(s, got) {
 			t.Errorf("clip(%q, %d) = %q, want a prefix", s, limit, got)
 		}
+		switch part, more := cut(s, limit); {
+		case more && utf8.RuneCountInString(part) != limit, !more && part != storable(s),
+			!strings.HasPrefix(storable(s), part):
+			t.Errorf("cut(%q, %d) = %q, %v", s, limit, part, more)
+		}
 		if n := name(s); utf8.RuneCountInString(n) > maxName || !utf8.ValidString(n) {
 			t.Errorf("name(%q) = %q", s, n)
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync"
 
@@ -19,7 +20,8 @@ import (
 type target struct {
 	url       *url.URL // nil is the vendor's own
 	transport *http.Transport
-	inProcess bool // the vendor is in this process
+	// dial connects to a number space of a vendor in this process; nil if it is elsewhere.
+	dial func(ctx context.Context, space string) (net.Conn, error)
 }
 
 // newTarget returns the target with the transport that all clients of a Driver
@@ -34,8 +36,7 @@ func newTarget(n Network) (target, error) {
 		ResponseHeaderTimeout: dialTimeout,
 	}}
 	if n.Dial != nil {
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Dial(ctx) }
-		t.transport.DialContext, t.transport.DialTLSContext, t.transport.Proxy, t.inProcess = dial, dial, nil, true
+		t.transport.Proxy, t.dial = nil, n.Dial
 		return t, nil
 	}
 	if n.URL == "" {
@@ -50,11 +51,24 @@ func newTarget(n Network) (target, error) {
 	return t, nil
 }
 
+// in returns the target as it is dialled in a number space. A vendor elsewhere has only
+// one. A space has its own transport, because the connections of a transport are shared.
+func (t target) in(space string) target {
+	if t.dial == nil {
+		return t
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx, space) }
+	t.transport = t.transport.Clone()
+	t.transport.DialContext, t.transport.DialTLSContext = dial, dial
+	t.transport.IdleConnTimeout = dialTimeout
+	return t
+}
+
 // through returns the target as it is dialled through a proxy. For "", and for a
 // vendor in this process, it is t itself. If the proxy may not be used, every dial
 // fails.
 func (t target) through(proxies *egress.Client, proxy string) target {
-	if proxy == "" || t.inProcess {
+	if proxy == "" || t.dial != nil {
 		return t
 	}
 	transport, err := proxies.Through(t.transport, proxy)
@@ -74,10 +88,12 @@ func (t target) through(proxies *egress.Client, proxy string) target {
 // the stream into one empty frame, which makes the handshake fail at once.
 type wire struct {
 	target target
+	saw    func(p []byte) // what whatsmeow reads next
 
 	mu      sync.Mutex // guards the fields below
 	aborted bool
 	settled bool // the handshake is over
+	badTLS  bool // the handshake of TLS failed
 	cancel  context.CancelFunc
 	stream  *stream // nil until the vendor has accepted the upgrade
 }
@@ -90,7 +106,9 @@ var errAborted = errors.New("connection ended by its owner")
 
 // RoundTrip sends the upgrade request and remembers the connection.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
+	ctx, cancel := context.WithCancel(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) { w.noteTLS(err) },
+	}))
 	if !w.hold(nil, cancel) {
 		cancel()
 		return nil, errAborted
@@ -114,6 +132,20 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.Join(errAborted, s.Close())
 	}
 	return resp, nil
+}
+
+// noteTLS remembers that the handshake of TLS failed.
+func (w *wire) noteTLS(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.badTLS = err != nil
+}
+
+// failedTLS reports whether the connection failed in the handshake of TLS.
+func (w *wire) failedTLS() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.badTLS
 }
 
 // hold remembers how to end the connection. It reports false if the connection
@@ -205,5 +237,6 @@ func (s *stream) Read(p []byte) (int, error) {
 		return s.last.Read(p)
 	}
 	s.begun = s.begun || n > 0
+	s.wire.saw(p[:n])
 	return n, err
 }

@@ -20,8 +20,9 @@ var errNotDeleted = errors.New("keys are removed by Store.Forget only")
 // whatsmeow makes when the vendor ends a link: they would write to fields that
 // other goroutines of whatsmeow read, and only the gateway removes keys.
 type container struct {
-	store *Store
-	ring  *Ring // nil until the account has a name
+	store  *Store
+	prefix string // of the account's name
+	ring   *Ring  // nil until the account has a name
 }
 
 var _ store.DeviceContainer = container{}
@@ -37,7 +38,7 @@ func (c container) PutDevice(ctx context.Context, device *store.Device) error {
 		return err
 	}
 	if c.ring == nil {
-		c.ring = newRing(c.store, *device.ID)
+		c.ring = newRing(c.store, c.prefix+device.ID.String())
 		defer c.ring.equip(device)
 	}
 	return c.ring.put(ctx, ref{kindDevice, unnamed}, value)

@@ -11,7 +11,6 @@ import (
 	pstore "postern/internal/store"
 
 	"go.mau.fi/whatsmeow/store"
-	"go.mau.fi/whatsmeow/types"
 )
 
 // Kinds of records. A value is sealed together with its account, kind and name.
@@ -110,8 +109,8 @@ type Calls interface {
 	Leave()
 }
 
-func newRing(s *Store, account types.JID) *Ring {
-	r := &Ring{store: s, account: account.String(), pending: make(map[ref]pendingRecord)}
+func newRing(s *Store, account string) *Ring {
+	r := &Ring{store: s, account: account, pending: make(map[ref]pendingRecord)}
 	r.buffer = &eventBuffer{ring: r, waiting: make(map[string]bool)}
 	return r
 }

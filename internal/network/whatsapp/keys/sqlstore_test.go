@@ -83,7 +83,7 @@ func (p *pair) reopen(t *testing.T) {
 		p.ring(t).Close(t.Context())
 	}
 	var err error
-	p.ours, err = p.shelf.keys.Load(t.Context(), p.account)
+	p.ours, err = p.shelf.keys.Load(t.Context(), p.account.String())
 	must(t, err)
 	p.theirs, err = p.container.GetDevice(t.Context(), p.account)
 	must(t, err)

@@ -13,7 +13,6 @@ import (
 	pstore "postern/internal/store"
 
 	"go.mau.fi/whatsmeow/store"
-	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/util/keys"
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
@@ -33,12 +32,13 @@ func NewStore(db *pstore.Store, box *seal.Box, log waLog.Logger) *Store {
 }
 
 // Fresh makes the device of a link attempt, with new keys. They are stored
-// when whatsmeow saves the device, after a phone has scanned the code.
-func (s *Store) Fresh() *store.Device {
+// when whatsmeow saves the device, after a phone has scanned the code. The account's
+// name is the prefix and the address that the vendor gives it.
+func (s *Store) Fresh(prefix string) *store.Device {
 	random := make([]byte, 4+32)
 	_, _ = rand.Read(random) // never fails (Go 1.24)
 	device := &store.Device{
-		Log: s.log, Container: container{store: s},
+		Log: s.log, Container: container{store: s, prefix: prefix},
 		NoiseKey: keys.NewKeyPair(), IdentityKey: keys.NewKeyPair(),
 		RegistrationID: binary.BigEndian.Uint32(random), AdvSecretKey: random[4:],
 	}
@@ -47,8 +47,8 @@ func (s *Store) Fresh() *store.Device {
 }
 
 // Check returns [network.ErrUnknownAccount] if there are no keys of an account.
-func (s *Store) Check(ctx context.Context, account types.JID) error {
-	row, err := s.db.SessionKeys.Get(ctx, account.String(), kindDevice, unnamed)
+func (s *Store) Check(ctx context.Context, account string) error {
+	row, err := s.db.SessionKeys.Get(ctx, account, kindDevice, unnamed)
 	if err != nil {
 		return fmt.Errorf("read session keys: %w", unavailable{err})
 	}
@@ -61,7 +61,7 @@ func (s *Store) Check(ctx context.Context, account types.JID) error {
 // Load reads the device of an account for a new connection. The previous
 // connection of the account must have ended. It returns
 // [network.ErrUnknownAccount] if there are no keys.
-func (s *Store) Load(ctx context.Context, account types.JID) (*store.Device, error) {
+func (s *Store) Load(ctx context.Context, account string) (*store.Device, error) {
 	device, err := s.load(ctx, newRing(s, account))
 	if err != nil {
 		return nil, fmt.Errorf("read session keys: %w", unavailable{err})
@@ -108,13 +108,13 @@ func (s *Store) Accounts(ctx context.Context) ([]string, error) {
 
 // Forget removes all records of an account. The companion's own keys go first,
 // so that the account cannot be opened if a crash leaves the others behind.
-func (s *Store) Forget(ctx context.Context, account types.JID) error {
+func (s *Store) Forget(ctx context.Context, account string) error {
 	device := []pstore.SessionKey{{Kind: kindDevice, Name: unnamed}}
-	first := pstore.WriteSessionKeys{Account: account.String(), Keys: device}
+	first := pstore.WriteSessionKeys{Account: account, Keys: device}
 	if err := s.db.SessionKeys.Write(ctx, first); err != nil {
 		return fmt.Errorf("remove session keys: %w", err)
 	}
-	if err := s.db.SessionKeys.Remove(ctx, account.String()); err != nil {
+	if err := s.db.SessionKeys.Remove(ctx, account); err != nil {
 		return fmt.Errorf("remove session keys: %w", err)
 	}
 	return nil

@@ -11,6 +11,31 @@ import (
 	"postern/internal/postern"
 )
 
+func TestSharesLeaveSomeToTheNextWorkspace(t *testing.T) {
+	t.Parallel()
+	s, wake := newShares(100), make(chan struct{}, 1)
+	for _, tt := range []struct {
+		ws   postern.WorkspaceID
+		n    int
+		want bool
+	}{{"a", 40, true}, {"a", 20, true}, {"a", 1, false}, {"b", 41, false}, {"b", 20, true}, {"c", 10, true}} {
+		if got := s.take(tt.ws, tt.n); got != tt.want {
+			t.Errorf("%s takes %d: %v, want %v", tt.ws, tt.n, got, tt.want)
+		}
+	}
+	if s.takeOrWait("a", 1, wake) || len(wake) != 0 {
+		t.Error("what is not free was taken")
+	}
+	s.force("a", 50)
+	if n := s.inUse(); n != 140 {
+		t.Errorf("%d are taken, want 140", n)
+	}
+	s.give("a", 110)
+	if len(wake) != 1 || !s.takeOrWait("a", 1, wake) {
+		t.Error("one that waited was not woken")
+	}
+}
+
 // A workspace whose receivers answer well but slowly leaves slots to others.
 func TestSlowWorkspaceLeavesSlotsToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

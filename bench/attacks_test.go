@@ -1,0 +1,196 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// attack is what a workspace on Starter does at the rate of its plan.
+type attack struct {
+	name string
+	run  func(context.Context, *street)
+}
+
+// attacks are those of a penetration test.
+func attacks() []attack {
+	return []attack{
+		{"responses that nobody reads", unread},
+		{"filters that match little", rareFilters},
+		{"webhooks that hang on long texts", hangingHooks},
+		{"a receiver that sends unsolicited responses", unsolicited},
+		{"sign-ins with wrong passwords", wrongPasswords},
+		{"a dashboard that creates keys", manyKeys},
+	}
+}
+
+// unread leaves ten long lists and 400 static files unread.
+func unread(ctx context.Context, s *street) {
+	var group sync.WaitGroup
+	for range 10 {
+		group.Go(func() { s.leaveUnread(ctx, "/v1/messages?limit=200", s.attacker.key) })
+	}
+	for range 400 {
+		group.Go(func() { s.leaveUnread(ctx, s.style, "") })
+	}
+	group.Wait()
+}
+
+// leaveUnread makes a request and reads nothing until the end of ctx.
+func (s *street) leaveUnread(ctx context.Context, path, key string) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		return // refused: that is an answer
+	}
+	defer conn.Close()
+	header := ""
+	if key != "" {
+		header = "Authorization: Bearer " + key + "\r\n"
+	}
+	for range 20 { // one after another on the same connection
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, header); err != nil {
+			break
+		}
+	}
+	<-ctx.Done()
+}
+
+// rareFilters makes eight callers look for what is not there; each second one leaves before
+// it gets a response.
+func rareFilters(ctx context.Context, s *street) {
+	queries := []string{
+		"status=expired", "chatId=%2B15559999999", "direction=outbound", "until=2020-01-01T00:00:00Z",
+		"direction=outbound&status=queued", "archived=true", "since=2100-01-01T00:00:00Z", "status=read&archived=true",
+	}
+	atPlanRate(ctx, len(queries), func(i int) {
+		asked := ctx
+		if i%2 == 1 {
+			limited, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+			defer cancel()
+			asked = limited
+		}
+		s.ask(asked, "/v1/messages?"+queries[i])
+	})
+}
+
+// ask makes a request of the attacker, whatever its outcome is.
+func (s *street) ask(ctx context.Context, path string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+s.attacker.key)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return // it left
+	}
+	io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+}
+
+// hangingHooks lets texts of 64 KiB arrive for endpoints that never answer.
+func hangingHooks(ctx context.Context, s *street) {
+	for range 4 - s.hooks() {
+		s.receive(s.attacker, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	}
+	text := strings.Repeat("x", 64<<10)
+	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, text) })
+}
+
+// hooks is the number of endpoints that the attacker has.
+func (s *street) hooks() int {
+	var list struct{ Data []any }
+	s.call("GET", s.url+"/v1/webhooks", s.attacker.key, nil, &list)
+	return len(list.Data)
+}
+
+// unsolicited lets texts arrive for an endpoint that answers each delivery several times.
+func unsolicited(ctx context.Context, s *street) {
+	if s.hooks() < 5 {
+		s.receive(s.attacker, answerThrice)
+	}
+	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, "hello") })
+}
+
+func answerThrice(w http.ResponseWriter, _ *http.Request) {
+	conn, buffer, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	for _, status := range []string{"200 OK", "410 Gone", "410 Gone"} {
+		fmt.Fprintf(buffer, "HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n", status)
+	}
+	buffer.Flush()
+	bufio.NewReader(conn).ReadByte() // until the other side closes
+}
+
+// wrongPasswords tries 66 passwords at a time.
+func wrongPasswords(ctx context.Context, s *street) {
+	var group sync.WaitGroup
+	for i := range 66 {
+		group.Go(func() {
+			every(ctx, time.Second, func() {
+				s.postAs(newBrowser(), "/signin", url.Values{
+					"email": {fmt.Sprintf("user%d@example.com", i)}, "password": {"a password that is wrong"},
+				})
+			})
+		})
+	}
+	group.Wait()
+}
+
+// manyKeys creates keys in the dashboard as fast as it can.
+func manyKeys(ctx context.Context, s *street) {
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				s.post("/keys", url.Values{"name": {"x"}, "scope": {"messages:read"}, "expiry": {"24h"}})
+			}
+		})
+	}
+	group.Wait()
+}
+
+func newBrowser() *http.Client {
+	jar, _ := cookiejar.New(nil) // never fails without options
+	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+}
+
+func (s *street) post(path string, form url.Values) { s.postAs(s.browser, path, form) }
+
+// postAs sends a form, whatever its outcome is.
+func (s *street) postAs(browser *http.Client, path string, form url.Values) {
+	res, err := browser.PostForm(s.url+path, form)
+	if err != nil {
+		return
+	}
+	io.Copy(io.Discard, res.Body)
+	res.Body.Close()
+}
+
+func (s *street) page(path string) string {
+	res, err := s.browser.Get(s.url + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,310 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/db/dbtest"
+	"postern/internal/store/storetest"
+)
+
+const (
+	watchedFor     = 15 * time.Second // each quiet and each loud sample
+	usageEach      = 20 * time.Millisecond
+	inboundEach    = 50 * time.Millisecond
+	attackerOwns   = 300_000 // messages
+	attackerTexts  = 200     // of 64 KiB, the newest ones
+	memoryAllowed  = 250 * 1000
+	usageAllowed   = 3
+	receiptAllowed = 2
+)
+
+// street is a gateway in a process of its own, in which a workspace on Starter attacks
+// while a neighbour works.
+type street struct {
+	*fleetOf
+	attacker, neighbour tenant
+	arrived             chan time.Duration // from the commit of the neighbour's events to their receipt
+	style               string             // the path of a static file
+	browser             *http.Client       // signed in to the attacker's workspace
+}
+
+// tenant is a workspace with a device.
+type tenant struct{ workspace, key, device string }
+
+// neighbour measures what a neighbour of a misbehaving workspace notices, and the memory
+// that the workspace takes, on both engines.
+func neighbour(t *testing.T) (list []figure) {
+	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", dbtest.NewDurable(t).URL(t)}} {
+		s := newStreet(t, engine.url)
+		idle := s.resident()
+		for _, a := range attacks() {
+			usage := figure{
+				name: "p99 of a neighbour's GET /v1/usage on " + engine.name + " beside " + a.name, unit: "µs",
+				ceiling: usageAllowed, extra: "bare: nobody attacks",
+			}
+			receipt := figure{
+				name: "p99 from commit to receipt on " + engine.name + " beside " + a.name, unit: "µs",
+				ceiling: receiptAllowed, extra: "20 events/s; bare: nobody attacks",
+			}
+			memory := figure{
+				name: "resident memory above idle on " + engine.name + " beside " + a.name, unit: "kB", ceiling: 1,
+				extra: "the highest; bare: what is allowed",
+			}
+			for range 3 {
+				quiet, loud := s.sample(nil), s.sample(a.run)
+				usage.bare, usage.ours = append(usage.bare, quiet.usage), append(usage.ours, loud.usage)
+				receipt.bare, receipt.ours = append(receipt.bare, quiet.receipt), append(receipt.ours, loud.receipt)
+				memory.bare, memory.ours = append(memory.bare, memoryAllowed), append(memory.ours, loud.memory-idle)
+			}
+			list = append(list, usage, receipt, memory)
+		}
+		s.kill()
+	}
+	return list
+}
+
+func newStreet(t *testing.T, database string) *street {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "street") //nolint:usetesting // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	f := &fleetOf{t: t, dir: dir, bin: t.TempDir(), network: []string{
+		"--sandbox=on", "--allow-private-webhooks=on",
+	}}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", f.bin, "postern/cmd/postern")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if database != "" {
+		key := filepath.Join(dir, "secret.key")
+		if err := os.WriteFile(key, []byte(strings.Repeat("A", 43)+"=\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("POSTERN_DATABASE_URL", database)
+		t.Setenv("POSTERN_SECRET_KEY_FILE", key)
+	}
+	f.boot()
+	s := &street{fleetOf: f, arrived: make(chan time.Duration, 10_000)}
+	s.attacker, s.neighbour = s.settle("starter", "+15550000001"), s.settle("enterprise", "+15550000002")
+	s.receive(s.neighbour, s.note)
+	s.crowd(database)
+	s.signIn()
+	return s
+}
+
+// settle makes a workspace with a connected device.
+func (s *street) settle(plan, number string) (one tenant) {
+	s.t.Helper()
+	one.workspace = regexp.MustCompile(`ws_[0-9A-Z]+`).
+		FindString(s.postern("workspace", "create", "--name", plan, "--plan", plan))
+	one.key = regexp.MustCompile(`pst_[0-9A-Za-z]+`).
+		FindString(s.postern("key", "create", "--workspace", one.workspace, "--name", "x"))
+	var d struct{ ID, Status string }
+	s.call("POST", s.url+"/v1/devices", one.key, map[string]string{"name": "d"}, &d)
+	one.device = d.ID
+	var none map[string]any
+	s.call("POST", s.url+"/v1/devices/"+d.ID+"/link", one.key, nil, &none)
+	s.call("POST", s.url+"/v1/sandbox/devices/"+d.ID+"/scan", one.key, map[string]string{"phoneNumber": number}, &none)
+	for d.Status != "connected" {
+		s.call("GET", s.url+"/v1/devices/"+d.ID, one.key, nil, &d)
+	}
+	return one
+}
+
+// receive registers a receiver for a workspace. It answers the handshake, and every other
+// delivery by answer.
+func (s *street) receive(one tenant, answer http.HandlerFunc) {
+	s.t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var e event
+		if json.NewDecoder(r.Body).Decode(&e) == nil && e.Challenge != "" {
+			json.NewEncoder(w).Encode(map[string]string{"challenge": e.Challenge})
+			return
+		}
+		answer(w, r.WithContext(context.WithValue(r.Context(), eventKey{}, e)))
+	}))
+	s.t.Cleanup(srv.CloseClientConnections)
+	var hook struct{ ID, Status string }
+	s.call("POST", s.url+"/v1/webhooks", one.key, map[string]string{"url": srv.URL}, &hook)
+	for hook.Status != "active" {
+		s.call("GET", s.url+"/v1/webhooks/"+hook.ID, one.key, nil, &hook)
+	}
+}
+
+type (
+	event struct {
+		Challenge string
+		Timestamp time.Time
+	}
+	eventKey struct{}
+)
+
+// note records how long an event of the neighbour was under way.
+func (s *street) note(_ http.ResponseWriter, r *http.Request) {
+	e, _ := r.Context().Value(eventKey{}).(event)
+	s.arrived <- time.Since(e.Timestamp)
+}
+
+// inbound lets somebody write to a device.
+func (s *street) inbound(one tenant, text string) {
+	var none map[string]any
+	s.call("POST", s.url+"/v1/sandbox/devices/"+one.device+"/inbound", one.key,
+		map[string]string{"from": "+15551234567", "body": text}, &none)
+}
+
+// crowd gives the attacker many messages, of which the newest are long.
+func (s *street) crowd(database string) {
+	s.t.Helper()
+	table := storetest.OpenTable(s.t, filepath.Join(s.dir, "data"), database)
+	copies := func(letter string, n int) {
+		table.Multiply("message", "n", map[string]string{
+			"id": "'msg_" + letter + "' || CAST(i AS TEXT)", "network_id": "'" + letter + "' || CAST(i AS TEXT)",
+		}, n)
+	}
+	s.arrive(s.attacker, "short")
+	copies("S", attackerOwns)
+	s.arrive(s.attacker, strings.Repeat("x", 64<<10))
+	copies("L", attackerTexts)
+}
+
+// arrive lets a message arrive, and waits until it is stored.
+func (s *street) arrive(one tenant, text string) {
+	s.t.Helper()
+	s.inbound(one, text)
+	for {
+		var list struct{ Data []struct{ Body string } }
+		s.call("GET", s.url+"/v1/messages?limit=1", one.key, nil, &list)
+		if len(list.Data) == 1 && list.Data[0].Body == text {
+			return
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// signIn makes an owner of the attacker's workspace, with a browser.
+func (s *street) signIn() {
+	s.t.Helper()
+	made := s.postern("user", "create", "--workspace", s.attacker.workspace, "--email", "eve@example.com",
+		"--role", "owner")
+	path := regexp.MustCompile(`/join/[0-9A-Za-z_-]{43}`).FindString(made)
+	s.browser = newBrowser()
+	s.post(path, url.Values{"password": {"four plain words here"}})
+	s.style = regexp.MustCompile(`/assets/app-[0-9a-z]+\.css`).FindString(s.page("/signin"))
+}
+
+// heard is what was measured in one sample.
+type heard struct{ usage, receipt, memory float64 }
+
+// sample measures the neighbour while an attack runs.
+func (s *street) sample(attack func(context.Context, *street)) (h heard) {
+	ctx, stop := context.WithTimeout(s.t.Context(), watchedFor)
+	defer stop()
+	var group sync.WaitGroup
+	if attack != nil {
+		group.Go(func() { attack(ctx, s) })
+	}
+	var usage, receipts []float64
+	group.Go(func() { usage = s.watchUsage(ctx) })
+	group.Go(func() { receipts = s.watchReceipts(ctx) })
+	group.Go(func() {
+		for ctx.Err() == nil {
+			h.memory = max(h.memory, s.residentNow())
+			<-time.After(50 * time.Millisecond)
+		}
+	})
+	group.Wait()
+	h.usage, h.receipt = p99(usage), p99(receipts)
+	return h
+}
+
+func (s *street) watchUsage(ctx context.Context) (took []float64) {
+	every(ctx, usageEach, func() {
+		var none map[string]any
+		at := time.Now()
+		s.call("GET", s.url+"/v1/usage", s.neighbour.key, nil, &none)
+		took = append(took, float64(time.Since(at).Microseconds()))
+	})
+	return took
+}
+
+func (s *street) watchReceipts(ctx context.Context) (took []float64) {
+	sent := 0
+	every(ctx, inboundEach, func() { s.inbound(s.neighbour, "hello"); sent++ })
+	for range sent {
+		took = append(took, float64((<-s.arrived).Microseconds()))
+	}
+	return took
+}
+
+// every calls f at fixed times until the end of ctx.
+func every(ctx context.Context, gap time.Duration, f func()) {
+	tick := time.NewTicker(gap)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f()
+		}
+	}
+}
+
+func p99(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	slices.Sort(list)
+	return list[len(list)*99/100]
+}
+
+// requests lets through what the plan of the attacker allows: a burst of one minute's
+// requests, and then as many per minute.
+func requests(ctx context.Context) <-chan struct{} {
+	const perMinute = 300
+	c := make(chan struct{}, perMinute)
+	for range perMinute {
+		c <- struct{}{}
+	}
+	go every(ctx, time.Minute/perMinute, func() {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	})
+	return c
+}
+
+// atPlanRate calls f at the rate of a plan from several goroutines, until the end of ctx.
+func atPlanRate(ctx context.Context, goroutines int, f func(i int)) {
+	allowed := requests(ctx)
+	var group sync.WaitGroup
+	for i := range goroutines {
+		group.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-allowed:
+					f(i)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

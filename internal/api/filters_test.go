@@ -1,0 +1,209 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"postern/internal/postern"
+	"postern/internal/store/storetest"
+)
+
+const crowd = 50_000 // messages, events and deliveries of one workspace
+
+// crowded is a workspace with much that is alike, and older than that a little that is
+// not, on a second device.
+type crowded struct {
+	*tenant
+	busy, quiet postern.DeviceID
+	hook        string // the path of an endpoint
+	message     string // ids
+	delivery    string
+	event       string // the oldest
+}
+
+func newCrowded(s *server, table storetest.Table) crowded {
+	c := crowded{tenant: s.tenant("enterprise")}
+	c.busy, c.quiet = c.device("busy", postern.Connected), c.device("quiet", postern.Connected)
+	c.hook = c.active(`{"url":"https://example.com/hook","events":["*"]}`)
+	c.event = c.events("limit=1").Data[0].EventID
+	c.do("POST", "/v1/messages", fmt.Sprintf(`{"deviceId":%q,"to":"+15559990000","body":"x"}`, c.quiet)).
+		want(http.StatusAccepted, "")
+	c.receive(c.busy, "y")
+	c.message = c.do("GET", "/v1/messages?limit=1", "").list().Data[0].ID
+	c.delivery = c.do("GET", c.hook+"/deliveries?limit=1", "").list().Data[0].ID
+	id := func(prefix string) string {
+		return `substr('` + prefix + strings.Repeat("0", 26) + `', 1, 30 - length(CAST(i AS TEXT))) || CAST(i AS TEXT)`
+	}
+	table.Multiply("message", "n", map[string]string{
+		"id": id("msg_"), "network_id": `'F' || CAST(i AS TEXT)`,
+		"created_at": fmt.Sprintf("one.created_at + (i - %d) * 1000", crowd),
+	}, crowd)
+	table.Multiply("event", "position", map[string]string{"id": id("evt_"), "sequence": "one.sequence + i"}, crowd)
+	table.Multiply("delivery", "n", map[string]string{"id": id("dlv_"), "position": "one.position + i"}, crowd)
+	return c
+}
+
+// values are the values to try for each filter: one that matches nearly everything, one
+// that matches little, and one that matches nothing. A filter that is not here fails the
+// test.
+func (c crowded) values() map[string][]string {
+	return map[string][]string{
+		"deviceId":  {string(c.busy), string(c.quiet)},
+		"chatId":    {"+15551234567", "+15559990000", "+15550000000"},
+		"direction": {"inbound", "outbound"},
+		"status":    {"received", "queued", "expired"},
+		"since":     {"2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"},
+		"until":     {"2100-01-01T00:00:00Z", "2020-01-01T00:00:00Z"},
+		"archived":  {"false", "true"},
+		"after":     {c.event},
+		"type":      {"message.received", "device.*", "message.failed"},
+
+		"deliveries status": {"pending", "succeeded"},
+	}
+}
+
+// filters returns the queries to try: each filter with each of its values, and each two of
+// them together.
+func (c crowded) filters(t *testing.T, op operation) (list []url.Values) {
+	t.Helper()
+	var singles []url.Values
+	for _, p := range op.Parameters {
+		if p.In != "query" || p.Name == "limit" || p.Name == "cursor" {
+			continue
+		}
+		values := c.values()[p.Name]
+		if strings.HasSuffix(op.path, "/deliveries") && p.Name == "status" {
+			values = c.values()["deliveries status"]
+		}
+		if len(values) == 0 {
+			t.Errorf("%s: there is no value to try for the filter %s", op.path, p.Name)
+		}
+		for _, v := range values {
+			singles = append(singles, url.Values{p.Name: {v}})
+		}
+	}
+	list = append(list, url.Values{})
+	for i, one := range singles {
+		list = append(list, one)
+		for _, other := range singles[i+1:] {
+			if both := merged(one, other); len(both) == 2 {
+				list = append(list, both)
+			}
+		}
+	}
+	return list
+}
+
+func merged(a, b url.Values) url.Values {
+	both := url.Values{}
+	for _, v := range []url.Values{a, b} {
+		for name, value := range v {
+			both[name] = value
+		}
+	}
+	return both
+}
+
+// target is the path of an operation with the ids of this workspace.
+func (c crowded) target(op operation) string {
+	ids := map[string]string{
+		"devices": string(c.busy), "messages": c.message, "deliveries": c.delivery,
+		"webhooks": strings.TrimPrefix(c.hook, "/v1/webhooks/"),
+	}
+	return strings.Replace(op.path, "{id}", ids[strings.Split(op.path, "/")[2]], 1)
+}
+
+// TestEveryFilterReadsABoundedPart asks for every list of the document with every filter
+// and every two of them, and with no filter, on its first two pages. Beside 50,000 rows
+// that match or do not, none reads more than a few thousand.
+func TestEveryFilterReadsABoundedPart(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database func(testing.TB) string) {
+		reads, where := &storetest.Reads{}, database(t)
+		s := newServerTraced(t, where, fakeSandbox{}, reads.Trace)
+		table := storetest.OpenTable(t, s.dir, where)
+		c := newCrowded(s, table)
+		tried := 0
+		for _, methods := range described().Paths {
+			op := methods["get"]
+			if _, reads := op.Responses["200"].Content["application/json"]; !reads {
+				continue // a stream reads the pages of a list
+			}
+			most := storetest.MostOf(10_000)
+			if op.path == "/v1/messages" {
+				most = storetest.MostOf(2000)
+			}
+			for _, query := range c.filters(t, op) {
+				c.visit(table, reads, c.target(op), query, most)
+				tried++
+			}
+		}
+		if tried < 150 {
+			t.Errorf("%d requests were tried, want 150 or more", tried)
+		}
+	})
+}
+
+// visit requests the first two pages of a list.
+func (c crowded) visit(
+	table storetest.Table, reads *storetest.Reads, target string, query url.Values, most storetest.Most,
+) {
+	c.t.Helper()
+	for page := range 2 {
+		reads.Forget()
+		a := c.do("GET", target+"?"+query.Encode(), "")
+		if a.Code >= 500 {
+			c.t.Errorf("%s: %d", a.what, a.Code)
+		}
+		table.Check(fmt.Sprintf("page %d of %s?%s", page+1, target, query.Encode()), reads, most)
+		if !strings.Contains(a.Body.String(), `"nextCursor":"`) {
+			return
+		}
+		query = merged(query, url.Values{"cursor": {*a.list().NextCursor}})
+		query.Del("after")
+	}
+}
+
+// A page that finds less than its limit says where the next one continues, and the pages
+// together find everything, in order.
+func TestRareMessagesAreFoundPageByPage(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database func(testing.TB) string) {
+		where := database(t)
+		s := newServerOn(t, where, fakeSandbox{})
+		c := newCrowded(s, storetest.OpenTable(t, s.dir, where))
+		for query, want := range map[string]int{
+			"deviceId=" + string(c.quiet): 1, "chatId=%2B15559990000": 1, "direction=outbound": 1, "status=queued": 1,
+			"status=expired": 0, "archived=true": 0, "since=2100-01-01T00:00:00Z": 0, "until=2020-01-01T00:00:00Z": 0,
+		} {
+			found, pages := c.walk(query)
+			if len(found) != want || pages > crowd/2000+3 {
+				t.Errorf("%s: %d messages on %d pages, want %d", query, len(found), pages, want)
+			}
+		}
+		all, _ := c.walk("since=2020-01-01T00:00:00Z")
+		slices.Sort(all)
+		if n := len(slices.Compact(all)); n != crowd+2 {
+			t.Errorf("%d messages of the period are found, want %d", n, crowd+2)
+		}
+	})
+}
+
+// walk follows the pages of a list of messages.
+func (c crowded) walk(query string) (ids []string, pages int) {
+	c.t.Helper()
+	target := "/v1/messages?limit=200&" + query
+	for {
+		pages++
+		l := c.do("GET", target, "").list()
+		for _, m := range l.Data {
+			ids = append(ids, m.ID)
+		}
+		if l.NextCursor == nil {
+			return ids, pages
+		}
+		target = "/v1/messages?limit=200&" + query + "&cursor=" + *l.NextCursor
+	}
+}

@@ -1,0 +1,188 @@
+package dash
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"postern/internal/db/dbtest"
+	"postern/internal/store"
+	"postern/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Binary{M: m}.Run()) }
+
+const crowd = 50_000 // messages, events, deliveries, acts, users and workspaces
+
+// field is a field of a form with the values to try.
+type field struct {
+	name   string
+	values []string
+}
+
+// crowded is a site where much is alike, and a little older than that is not.
+type crowded struct {
+	*client
+	table  storetest.Table
+	reads  *storetest.Reads
+	device string
+	hook   string
+}
+
+func newCrowded(t *testing.T, url string) crowded {
+	t.Helper()
+	reads, dir := &storetest.Reads{}, t.TempDir()
+	s := newSiteOn(t, store.Options{Dir: dir, URL: url, Trace: reads.Trace}, func(*Options) {})
+	c := crowded{client: s.setUp(), table: storetest.OpenTable(t, dir, url), reads: reads}
+	s.operates(true)
+	quiet, busy := s.connected(s.workspace(), "quiet"), s.connected(s.workspace(), "busy")
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	s.comes(quiet, "+15559990000", "Bob", "x")
+	s.comes(busy, "+15551234567", "Ada", "y")
+	c.device, c.hook = string(busy.ID), "/webhooks/"+string(e.ID)
+	id := func(prefix string) string {
+		return `substr('` + prefix + strings.Repeat("0", 26) + `', 1, 30 - length(CAST(i AS TEXT))) || CAST(i AS TEXT)`
+	}
+	c.table.Multiply("message", "n", map[string]string{"id": id("msg_"), "network_id": `'F' || CAST(i AS TEXT)`}, crowd)
+	c.table.Multiply("event", "position", map[string]string{"id": id("evt_"), "sequence": "one.sequence + i"}, crowd)
+	c.table.Multiply("delivery", "n", map[string]string{"id": id("dlv_"), "position": "one.position + i"}, crowd)
+	c.table.Multiply("audit", "n", map[string]string{"kind": "one.kind"}, crowd)
+	c.table.Multiply("users", "id",
+		map[string]string{"id": id("usr_"), "email": `CAST(i AS TEXT) || '@example.com'`, "operator": "0"}, crowd)
+	c.table.Multiply("workspace", "id", map[string]string{"id": id("ws_0")}, crowd)
+	return c
+}
+
+// typed are the values to try in a field for text, by its name.
+func typed() map[string][]string {
+	return map[string][]string{
+		"who": {email, "none@example.com"},
+	}
+}
+
+// searched are the values to try in the field q of a page.
+func searched() map[string][]string {
+	return map[string][]string{
+		"/messages":            {"+15551234567", "+15559990000", "+15550000000"},
+		"/operator/people":     {email, "nobody"},
+		"/operator/workspaces": {"acme", "nowhere"},
+	}
+}
+
+var (
+	formPattern   = regexp.MustCompile(`(?s)<form method="get" action="([^"]+)"(.*?)</form>`)
+	selectPattern = regexp.MustCompile(`(?s)<select[^>]* name="(\w+)"(.*?)</select>`)
+	optionPattern = regexp.MustCompile(`<option value="([^"]*)"`)
+	inputPattern  = regexp.MustCompile(`<input[^>]* name="(\w+)"`)
+	olderPattern  = regexp.MustCompile(`href="([^"]+[?&;]after=[^"]+)"`)
+)
+
+// form returns the fields of the form with which a page is filtered.
+func (c *crowded) form(path string) (fields []field) {
+	c.t.Helper()
+	body := c.want(c.get(path), http.StatusOK, "").body
+	for _, form := range formPattern.FindAllStringSubmatch(body, -1) {
+		if form[1] != path {
+			continue
+		}
+		for _, s := range selectPattern.FindAllStringSubmatch(form[2], -1) {
+			f := field{name: s[1]}
+			for _, o := range optionPattern.FindAllStringSubmatch(s[2], -1) {
+				f.values = append(f.values, html.UnescapeString(o[1]))
+			}
+			fields = append(fields, f)
+		}
+		for _, i := range inputPattern.FindAllStringSubmatch(form[2], -1) {
+			f := field{i[1], typed()[i[1]]}
+			if f.name == "q" {
+				f.values = searched()[path]
+			}
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// queries are each value of each field, and each two values of two fields.
+func queries(fields []field) (list []url.Values) {
+	list = append(list, url.Values{})
+	for i, f := range fields {
+		for _, v := range f.values {
+			list = append(list, url.Values{f.name: {v}})
+			for _, other := range fields[i+1:] {
+				for _, w := range other.values {
+					list = append(list, url.Values{f.name: {v}, other.name: {w}})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// TestEveryFormReadsABoundedPart fills in the form of every list with everything it offers,
+// and with two things at a time, and looks at the first two pages. Beside 50,000 rows that
+// match or do not, none reads more than a few thousand.
+func TestEveryFormReadsABoundedPart(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]func(testing.TB) string{
+		"sqlite": func(testing.TB) string { return "" }, "postgres": dbtest.URL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrowded(t, url(t))
+			for path, fields := range map[string]int{
+				"/messages": 4, "/messages/chats": 1, "/events": 2, c.hook + "/deliveries": 2, "/people/audit": 2,
+				"/operator/people": 1, "/operator/workspaces": 1, "/": 0, "/usage": 0, "/devices": 0, "/webhooks": 0,
+				"/devices/" + c.device: 0, "/devices/" + c.device + "/health": 0, c.hook: 0, c.hook + "/replays": 0,
+				"/messages/chats/" + c.device + "/+15551234567": 0, "/messages/chats/" + c.device + "/+15550000000": 0,
+				"/keys": 0, "/people": 0, "/account": 0, "/workspaces": 0,
+			} {
+				form := c.form(path)
+				if len(form) != fields {
+					t.Errorf("%s has the fields %v, want %d", path, form, fields)
+				}
+				for _, q := range queries(form) {
+					c.visitPages(path, q)
+				}
+			}
+		})
+	}
+}
+
+// visitPages looks at the first two pages of a list.
+func (c *crowded) visitPages(path string, q url.Values) {
+	c.t.Helper()
+	most := storetest.MostOf(10_000)
+	if strings.HasPrefix(path, "/messages") || strings.HasPrefix(path, "/operator") {
+		most = storetest.MostOf(2000)
+	}
+	where := path + "?" + q.Encode()
+	for range 2 {
+		c.reads.Forget()
+		a := c.get(where)
+		c.table.Check(where, c.reads, most)
+		older := olderPattern.FindStringSubmatch(a.body)
+		if a.status != http.StatusOK || older == nil {
+			return
+		}
+		where = html.UnescapeString(older[1])
+	}
+}
+
+// An export reads its messages page by page as well.
+func TestExportReadsABoundedPartAtATime(t *testing.T) {
+	t.Parallel()
+	c := newCrowded(t, "")
+	c.reads.Forget()
+	a := c.want(c.get("/messages.csv?direction=outbound"), http.StatusOK, "")
+	if lines := strings.Count(a.body, "\n"); lines != 1 {
+		t.Errorf("the file has %d lines, want that of the columns", lines)
+	}
+	c.table.CheckEach(fmt.Sprintf("an export of nothing among %d messages", crowd), c.reads, storetest.MostOf(2000))
+}

@@ -1,0 +1,209 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// endless finds one row after another, for ever; counted counts them, before the first row.
+const (
+	endless = `WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT x FROM n`
+	counted = `WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n`
+)
+
+// until waits for a condition that another goroutine brings about.
+func until(condition func() bool) {
+	for !condition() {
+		runtime.Gosched()
+	}
+}
+
+func ignoreRow(r *sql.Rows) error {
+	var x int64
+	return r.Scan(&x)
+}
+
+// The statement itself ends, and not only the wait for it: the connection is free again.
+func TestReadEndsWhenItsCallerLeaves(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		db := e.open(t)
+		atRest := db.read.Stats().InUse // SQLite's checkpointer keeps one
+		for name, query := range map[string]string{"before the first row": counted, "between rows": endless} {
+			ctx, leave := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- db.Rows(ReadFor(ctx, "ws"), query, nil, ignoreRow) }()
+			until(func() bool { return db.read.Stats().InUse > atRest })
+			leave()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: the read ended with %v", name, err)
+			}
+			until(func() bool { return db.read.Stats().InUse == atRest })
+			if e.postgres {
+				until(func() bool { return running(t, db) == 0 })
+			}
+		}
+		if _, err := db.Exists(t.Context(), `SELECT count(*) FROM entry`); err != nil {
+			t.Errorf("a read afterwards: %v", err)
+		}
+	})
+}
+
+// running counts the endless statements that PostgreSQL executes.
+func running(t *testing.T, db *DB) (n int) {
+	t.Helper()
+	err := db.Row(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND state = 'active' AND query LIKE 'WITH RECURSIVE%'`, nil, &n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestReadOfTheServerIgnoresTheEndOfItsContext(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	ctx, end := context.WithCancel(t.Context())
+	rows := 0
+	err := db.Rows(ctx, `SELECT value FROM json_each('[1, 2, 3]')`, nil, func(*sql.Rows) error {
+		end()
+		rows++
+		return nil
+	})
+	if err != nil || rows != 3 {
+		t.Errorf("%d rows, %v; want 3", rows, err)
+	}
+}
+
+// held are reads that stay where they are until they are released.
+type held struct {
+	began   chan string
+	release chan struct{}
+	ended   chan error
+}
+
+// start begins reads of a workspace.
+func (h held) start(t *testing.T, db *DB, workspace string, n int) {
+	t.Helper()
+	for range n {
+		go func() {
+			h.ended <- db.Rows(ReadFor(t.Context(), workspace), `SELECT 1`, nil, func(*sql.Rows) error {
+				h.began <- workspace
+				<-h.release
+				return nil
+			})
+		}()
+	}
+}
+
+// However many reads a workspace makes, it holds half of the connections; another
+// workspace's read begins while they are held.
+func TestWorkspaceHoldsAtMostHalfOfTheReaders(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		db := e.open(t)
+		atRest := db.read.Stats().InUse
+		half, many := db.dialect.readers/2, 20
+		h := held{make(chan string, 100), make(chan struct{}), make(chan error, 100)}
+		h.start(t, db, "flood", many)
+		for range half {
+			<-h.began
+		}
+		until(func() bool { return db.readers.waits("flood") == many-half })
+		h.start(t, db, "neighbour", 1)
+		if got := <-h.began; got != "neighbour" {
+			t.Errorf("beside %d reads of a workspace one of %s begins", half, got)
+		}
+		if got := db.read.Stats().InUse - atRest; got != half+1 {
+			t.Errorf("%d connections are in use, want %d", got, half+1)
+		}
+		close(h.release)
+		for range many + 1 {
+			if err := <-h.ended; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := len(db.readers.by); n != 0 || db.readers.busy != 0 {
+			t.Errorf("%d workspaces and %d reads are remembered after all have ended", n, db.readers.busy)
+		}
+	})
+}
+
+// waits counts the reads of a workspace that wait.
+func (r *readers) waits(workspace string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one := r.by[workspace]; one != nil {
+		return len(one.waiting)
+	}
+	return 0
+}
+
+// Workspaces with waiting reads take turns, whoever waited first and whoever waits for more.
+func TestWaitingReadersTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := newReaders(2)
+	a, _ := r.join("a")
+	b, _ := r.join("b")
+	var waiting []*place
+	for _, name := range []string{"c", "c", "c", "d", "e"} {
+		one, turn := r.join(name)
+		waiting = append(waiting, &place{one, turn})
+	}
+	var order []string
+	for reading := []*reader{a, b}; len(reading) > 0; {
+		r.leave(reading[0])
+		reading = reading[1:]
+		for i, p := range waiting {
+			if p.begins() {
+				order, reading = append(order, p.reader.workspace), append(reading, p.reader)
+				waiting = slices.Delete(waiting, i, i+1)
+				break
+			}
+		}
+	}
+	if got := fmt.Sprint(order); got != "[c d e c c]" {
+		t.Errorf("the reads begin in the order %s", got)
+	}
+}
+
+// place is the place of a read that waits.
+type place struct {
+	*reader
+	turn chan struct{}
+}
+
+func (p *place) begins() bool {
+	select {
+	case <-p.turn:
+		return true
+	default:
+		return false
+	}
+}
+
+// A caller that leaves while its read waits, takes nobody's turn and holds no connection.
+func TestWaitingReadThatIsGivenUpFreesItsPlace(t *testing.T) {
+	t.Parallel()
+	r := newReaders(2)
+	end, err := r.begin(ReadFor(t.Context(), "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := r.begin(ReadFor(ctx, "a")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a read whose caller has left: %v", err)
+	}
+	one, turn := r.join("a")
+	r.giveUp(one, turn)
+	one, turn = r.join("a")
+	end() // the turn comes
+	r.giveUp(one, turn)
+	if r.busy != 0 || len(r.by) != 0 || len(r.turns) != 0 {
+		t.Errorf("%d reads, %d workspaces and %d turns are left", r.busy, len(r.by), len(r.turns))
+	}
+}

@@ -1,0 +1,228 @@
+package whatsapp
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"postern/internal/network"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+)
+
+// flight notes for the host what whatsmeow is processing. A frame or a stanza that makes one
+// of whatsmeow's own goroutines panic ends the process, and nothing here can prevent that;
+// but the note is made before the bytes are handed to whatsmeow, and outlives the process.
+//
+// A frame is in progress from its first byte until whatsmeow logs the stanza that it
+// decoded, or that it could not; see tap. A stanza is in progress until whatsmeow is about
+// to acknowledge it, or for handlingTime if it is not acknowledged or has work left then.
+type flight struct {
+	note func(what string)
+
+	mu      sync.Mutex // guards the fields below
+	frames  frames
+	decoded int // frames
+	open    map[string]*waBinary.Node
+	others  int // stanzas without an acknowledgement so far, for their names in open
+	closed  bool
+}
+
+func newFlight(note func(string)) *flight {
+	return &flight{note: note, open: map[string]*waBinary.Node{}}
+}
+
+// read sees bytes of the WebSocket that whatsmeow gets next.
+func (f *flight) read(p []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frames.read(p)
+	f.tell()
+}
+
+// decodedOne sees that whatsmeow is done with the bytes of a frame. The stanza, which is
+// handled next, is nil if there is none.
+func (f *flight) decodedOne(node *waBinary.Node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.decoded++
+	if node != nil && len(f.open) < maxOpenStanzas && isHandled(node) {
+		f.begin(node)
+	}
+	f.tell()
+}
+
+// isHandled reports whether a handler gets the stanza: an answer to a query is passed to the
+// caller, which survives a panic.
+func isHandled(node *waBinary.Node) bool {
+	kind, _ := node.Attrs["type"].(string)
+	return node.Tag != "ack" && (node.Tag != "iq" || kind != "result" && kind != "error")
+}
+
+func (f *flight) begin(node *waBinary.Node) {
+	id, _ := node.Attrs["id"].(string)
+	if id != "" && (node.Tag == "message" || node.Tag == "receipt") {
+		f.open[node.Tag+" "+id] = node
+		return
+	}
+	f.others++
+	name := strconv.Itoa(f.others)
+	f.open[name] = node
+	time.AfterFunc(handlingTime, func() { f.end(name) })
+}
+
+func (f *flight) end(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, name)
+	f.tell()
+}
+
+// answered sees a stanza that whatsmeow is about to write. It returns the message that this
+// acknowledges, if any.
+func (f *flight) answered(node *waBinary.Node) *waBinary.Node {
+	id, _ := node.Attrs["id"].(string)
+	class, _ := node.Attrs["class"].(string)
+	switch {
+	case node.Tag == "receipt":
+		class = "message"
+	case node.Tag != "ack":
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := class + " " + id
+	message := f.open[name]
+	if node.Tag == "ack" || isFinalReceipt(node) {
+		delete(f.open, name)
+		f.tell()
+	}
+	if class != "message" {
+		return nil
+	}
+	return message
+}
+
+// isFinalReceipt reports whether nothing follows the receipt: one that asks for another copy
+// is followed by an acknowledgement.
+func isFinalReceipt(node *waBinary.Node) bool {
+	kind, _ := node.Attrs["type"].(string)
+	return kind != "retry"
+}
+
+// message returns the message in progress with an id, or nil.
+func (f *flight) message(id string) *waBinary.Node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open["message "+id]
+}
+
+// land ends the notes, because the connection has ended.
+func (f *flight) land() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note("")
+	f.closed = true
+}
+
+// tell notes what is in progress. The caller holds mu.
+func (f *flight) tell() {
+	if f.closed {
+		return
+	}
+	if f.frames.begun > f.decoded {
+		f.note(network.ProcessingFrame)
+		return
+	}
+	for _, node := range f.open {
+		f.note(node.Tag)
+		return
+	}
+	f.note("")
+}
+
+// frames counts the vendor's frames in the bytes of a WebSocket. Each begins with three
+// bytes that contain its length, and frames follow one another in binary messages.
+type frames struct {
+	begun int
+
+	header  []byte // of a WebSocket frame, as far as it has been read
+	payload uint64 // bytes left of it
+	binary  bool   // the message that is being read is binary
+	control bool   // a control frame interrupts it
+	size    []byte // of one of the vendor's frames, as far as it has been read
+	left    uint64 // bytes left of it
+}
+
+const (
+	frameSize     = 3 // bytes of the length of one of the vendor's frames
+	opcodeText    = 1
+	opcodeBinary  = 2
+	opcodeControl = 8
+)
+
+func (f *frames) read(p []byte) {
+	for len(p) > 0 {
+		if f.payload == 0 {
+			f.header, p = append(f.header, p[0]), p[1:]
+			f.readHeader()
+			continue
+		}
+		n := min(uint64(len(p)), f.payload)
+		if f.binary && !f.control {
+			f.count(p[:n])
+		}
+		f.payload -= n
+		p = p[n:]
+	}
+}
+
+// readHeader reads the header of a WebSocket frame once all of it is there (RFC 6455,
+// section 5.2). A server does not mask its frames.
+func (f *frames) readHeader() {
+	if len(f.header) < 2 {
+		return
+	}
+	length, extended := uint64(f.header[1]&0x7F), 0
+	switch length {
+	case 126:
+		extended = 2
+	case 127:
+		extended = 8
+	}
+	if len(f.header) < 2+extended {
+		return
+	}
+	if extended > 0 {
+		length = 0
+		for _, b := range f.header[2:] {
+			length = length<<8 | uint64(b)
+		}
+	}
+	opcode := f.header[0] & 0x0F
+	f.control = opcode >= opcodeControl
+	if opcode == opcodeText || opcode == opcodeBinary {
+		f.binary = opcode == opcodeBinary
+	}
+	f.payload, f.header = length, f.header[:0]
+}
+
+// count counts the frames that begin in a part of a binary message.
+func (f *frames) count(p []byte) {
+	for len(p) > 0 {
+		if f.left > 0 {
+			n := min(uint64(len(p)), f.left)
+			f.left -= n
+			p = p[n:]
+			continue
+		}
+		if len(f.size) == 0 {
+			f.begun++
+		}
+		f.size, p = append(f.size, p[0]), p[1:]
+		if len(f.size) == frameSize {
+			f.left = uint64(f.size[0])<<16 | uint64(f.size[1])<<8 | uint64(f.size[2])
+			f.size = f.size[:0]
+		}
+	}
+}

@@ -1,0 +1,12 @@
+-- +goose Up
+-- The values of an endpoint's own headers are sealed, their names are shown. The program
+-- seals those of older rows when it starts (Endpoints.SealHeaders) and leaves '{}' in the
+-- column headers, which a later release drops.
+ALTER TABLE endpoint ADD COLUMN header_names TEXT COLLATE "C" NOT NULL DEFAULT '[]'; -- JSON array, sorted
+ALTER TABLE endpoint ADD COLUMN header_values BYTEA NOT NULL DEFAULT ''; -- sealed JSON object; empty without headers
+
+-- How a receiver proves itself: echo or signed.
+ALTER TABLE endpoint ADD COLUMN handshake TEXT COLLATE "C" NOT NULL DEFAULT 'echo';
+
+-- Events of a replay whose delivery was already pending.
+ALTER TABLE replay ADD COLUMN already_pending BIGINT NOT NULL DEFAULT 0;

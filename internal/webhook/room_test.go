@@ -1,0 +1,118 @@
+package webhook
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+)
+
+const largeText = 64 << 10 // characters
+
+func liveBytes() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// It counts the bytes of the process, so that no other test may run beside it.
+func TestHangingEndpointsHoldFewBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for range 40 {
+			w.active("https://example.com", func(e *postern.Endpoint) { e.MaxInFlight = 64 })
+		}
+		d := w.dispatcher(Options{Unfair: true, Drain: time.Millisecond})
+		d.post = func(ctx context.Context, _, _ string, _ http.Header, _ []byte) (egress.Answer, error) {
+			<-ctx.Done()
+			return egress.Answer{}, ctx.Err()
+		}
+		for range 80 {
+			w.receive(strings.Repeat("😀", largeText))
+		}
+		before := liveBytes()
+		w.start(d)
+		synctest.Wait()
+		if n := (liveBytes() - before) >> 20; n > 48 {
+			t.Errorf("40 endpoints that hang hold %d MiB, want at most 48", n)
+		}
+		time.Sleep(2 * linger)
+		synctest.Wait()
+		if n := (liveBytes() - before) >> 20; n > 48 {
+			t.Errorf("40 endpoints that hang hold %d MiB after a while, want at most 48", n)
+		}
+		w.stop()
+	})
+}
+
+// A workspace whose receivers hang with large events delays no other one, and nothing is
+// lost when they answer again.
+func TestLargeBodiesOfAWorkspaceLeaveRoomToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var hung []postern.Endpoint
+		for range 20 {
+			hung = append(hung, w.active("https://slow.example.com", nil))
+		}
+		for range 4 {
+			w.receive(strings.Repeat("x", largeText))
+		}
+		w.newTenant()
+		quick := w.active("https://quick.example.com", nil)
+		var up atomic.Bool
+		d := w.dispatcher(Options{Unfair: true})
+		d.bodies = newShares(1 << 20)
+		d.post = func(_ context.Context, _, url string, _ http.Header, body []byte) (egress.Answer, error) {
+			if len(body) < largeText {
+				t.Errorf("a body of %d bytes was posted", len(body))
+			}
+			if url == quick.URL || up.Load() {
+				return egress.Answer{Status: 200}, nil
+			}
+			time.Sleep(15 * time.Second)
+			return egress.Answer{}, failure("timeout")
+		}
+		w.start(d)
+		synctest.Wait()
+		if n := d.bodies.inUse(); n > 1<<19+largeText || n < 1<<18 {
+			t.Errorf("a workspace holds %d bytes of %d", n, 1<<20)
+		}
+		w.receive(strings.Repeat("x", largeText))
+		synctest.Wait()
+		w.awaitSucceeded(quick, 1)
+		up.Store(true)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		for _, e := range hung {
+			w.awaitSucceeded(e, 4)
+		}
+		if n := d.bodies.inUse(); n != 0 {
+			t.Errorf("%d bytes are held when nothing is left to do", n)
+		}
+		w.stop()
+	})
+}
+
+// A delivery that was deleted before its body was read ends quietly.
+func TestDeletedDeliveryIsNotPosted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.active("http://127.0.0.1:1", nil)
+	w.receive(strings.Repeat("x", largeText))
+	d := w.dueNow(e)[0]
+	w.must(w.db.Endpoints.Delete(t.Context(), e.WorkspaceID, e.ID))
+	a := attempt{Dispatcher: w.dispatcher(Options{}), endpoint: &e, delivery: d}
+	var got []fate
+	a.run(t.Context(), func(verdict) {}, func(f fate) { got = append(got, f) })
+	if len(got) != 1 || got[0] != fateEnded {
+		t.Errorf("fate %v, want one end", got)
+	}
+}
