@@ -116,7 +116,7 @@ func newMessage(b *browser) {
 	b.fill("#to", "12", "#body", "Is anybody there?")
 	b.press("main form button:not([type])")
 	b.focuses("to")
-	b.sees("Enter a phone number with +")
+	b.sees("Write a phone number as +")
 	b.looks("message-new-refused")
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("to").value = ""`))
 	b.fill("#to", "+1 555 987-6543")
