@@ -1,14 +1,10 @@
 package web
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"postern/internal/problem"
@@ -51,36 +47,16 @@ var readPages = sync.OnceValues(func() (map[string]*page, error) { //nolint:goch
 type page struct {
 	reference.Page
 
-	tag    string
-	packed func() []byte // compressed; nil when the file is small
+	tag string
 }
-
-// packAbove is the size in bytes above which a file is sent compressed.
-const packAbove = 4 << 10
 
 func newPage(p reference.Page) *page {
 	sum := sha256.Sum256(p.Body)
-	s := &page{Page: p, tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
-	if len(p.Body) > packAbove {
-		s.packed = sync.OnceValue(s.pack)
-	}
-	return s
+	return &page{Page: p, tag: `W/"` + hex.EncodeToString(sum[:8]) + `"`}
 }
 
-// pack compresses the file, which takes a while: once, for the first reader that
-// accepts gzip. It returns nil on an error.
-func (p *page) pack() []byte {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, err := z.Write(p.Body)
-	if err != nil || z.Close() != nil {
-		return nil
-	}
-	return b.Bytes()
-}
-
-// ServeHTTP answers with the file, or with 304 when the reader's copy is current.
-func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers with the file. It contains nothing that is secret, so it may be compressed.
+func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache") // cached, and revalidated: a new release may change it
 	h.Set("Content-Security-Policy", p.Policy)
@@ -88,16 +64,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("ETag", p.tag)
 	h.Set("Vary", "Accept-Encoding")
-	if slices.Contains(r.Header["If-None-Match"], p.tag) {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	body := p.Body
-	if p.packed != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		body = p.packed()
-		h.Set("Content-Encoding", "gzip")
-	}
 	h.Set("Content-Type", p.Type)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // the reader may be gone
+	h.Set("Content-Length", strconv.Itoa(len(p.Body)))
+	_, _ = w.Write(p.Body) // the reader may be gone
 }

@@ -49,19 +49,39 @@ func (r *recorder) Write(b []byte) (int, error) {
 		return 0, errTooMuch
 	}
 	defer r.door.flights.give(ws, len(b))
+	if r.sent {
+		return r.send(b)
+	}
+	r.WriteHeader(http.StatusOK)
+	return r.sendFirst(b, r.encode(b))
+}
+
+// sendFirst sends the headers, and the encoded form of the first part of a body. Both are
+// in memory until the client has read it.
+func (r *recorder) sendFirst(b, encoded []byte) (int, error) {
+	if len(encoded) == len(b) {
+		r.start()
+		return r.send(b)
+	}
+	ws := r.about.Workspace
+	r.door.flights.take(ws, len(encoded), false)
+	defer r.door.flights.give(ws, len(encoded))
 	r.start()
-	return r.send(b)
+	if n, err := r.send(encoded); err != nil {
+		return n, err
+	}
+	return len(b), nil
 }
 
 // send writes chunk by chunk. A client has [writeTimeout] for each.
 func (r *recorder) send(b []byte) (n int, err error) {
-	for {
+	for n < len(b) && err == nil {
+		var m int
 		r.roll()
-		m, err := r.ResponseWriter.Write(b[n:min(n+writeChunk, len(b))])
-		if n += m; err != nil || n >= len(b) {
-			return n, err
-		}
+		m, err = r.ResponseWriter.Write(b[n:min(n+writeChunk, len(b))])
+		n += m
 	}
+	return n, err
 }
 
 // refuse answers that the workspace has to read first, unless the answer has begun.
@@ -91,6 +111,7 @@ func (r *recorder) drop() {
 	r.status = 0
 	for _, name := range []string{
 		"Content-Type", "Content-Length", "Content-Disposition", "Content-Encoding", "ETag", "Last-Modified", "Location",
+		"Vary",
 	} {
 		r.Header().Del(name)
 	}

@@ -48,13 +48,16 @@ type Door struct {
 	dashboard http.Handler
 	nothing   http.Handler // has no path
 	flights   *flights
+
+	compressors compressors
+	archive     archive
 }
 
 // New returns a Door. It fails when a page of the documentation cannot be made.
 func New(opts Options) (*Door, error) {
 	d := &Door{
 		log: opts.Log, transport: opts.Transport, announce: opts.Announce, api: opts.API, dashboard: opts.Dashboard,
-		flights: newFlights(),
+		flights: newFlights(), compressors: newCompressors(),
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
