@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ type site struct {
 	db  *store.Store
 	url string
 
+	serve   http.Handler
 	devices int // that were connected
 }
 
@@ -73,7 +75,8 @@ func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 		Address: func(*http.Request) string { return "192.0.2.1" },
 	}
 	set(&opts)
-	srv := httptest.NewServer(Handler(opts))
+	s.serve = Handler(opts)
+	srv := httptest.NewServer(s.serve)
 	s.url = srv.URL
 	t.Cleanup(func() {
 		srv.Close()
@@ -131,6 +134,9 @@ func (c *client) do(method, path string, form url.Values, header ...string) answ
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		c.t.Fatal(err)
+	}
+	if slices.Contains(res.Header["Vary"], "Accept-Encoding") && !strings.HasPrefix(path, "/assets/") {
+		c.t.Errorf("%s %s may be compressed, but people see secrets beside what strangers wrote", method, path)
 	}
 	return answer{res.StatusCode, res.Header, string(body)}
 }

@@ -340,7 +340,7 @@ func TestPreview(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"app.css", "theme.js", "htmx.min.js", "app.js", "icon.svg"} {
-		if err := os.WriteFile(filepath.Join(*preview, Asset(name)), asset(name, ""), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(*preview, Asset(name)), asset(name), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

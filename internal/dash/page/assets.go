@@ -1,8 +1,6 @@
 package page
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -23,12 +21,13 @@ const prefix = "/assets/"
 
 // asset is a file as it is served.
 type asset struct {
-	path       string // contains the hash of the content, so that it can be cached forever
-	kind       string
-	raw, small []byte // small is compressed
+	path string // contains the hash of the content, so that it can be cached forever
+	tag  string // the same hash, as an entity tag
+	kind string
+	raw  []byte
 }
 
-// assets reads and compresses the files once.
+// assets reads the files once.
 var assets = sync.OnceValue(func() map[string]asset { //nolint:gochecknoglobals // made once, never changed
 	all := map[string]asset{}
 	// mime.TypeByExtension would depend on the machine.
@@ -52,9 +51,9 @@ var assets = sync.OnceValue(func() map[string]asset { //nolint:gochecknoglobals 
 		if !ok {
 			return fmt.Errorf("no media type for %s", name)
 		}
+		hash := hex.EncodeToString(sum[:6])
 		all[base] = asset{
-			path: prefix + strings.TrimSuffix(base, ext) + "-" + hex.EncodeToString(sum[:6]) + ext,
-			kind: kind, raw: raw, small: squeeze(raw),
+			path: prefix + strings.TrimSuffix(base, ext) + "-" + hash + ext, tag: `W/"` + hash + `"`, kind: kind, raw: raw,
 		}
 		return nil
 	})
@@ -63,17 +62,6 @@ var assets = sync.OnceValue(func() map[string]asset { //nolint:gochecknoglobals 
 	}
 	return all
 })
-
-func squeeze(raw []byte) []byte {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		panic(err) // the level is a constant
-	}
-	_, _ = w.Write(raw) // a buffer never fails
-	_ = w.Close()
-	return b.Bytes()
-}
 
 // Asset returns the path of a file of the dashboard, such as "app.css". The path changes with
 // the file's content.
@@ -86,7 +74,7 @@ func Asset(name string) string {
 }
 
 // Assets serves the files of the dashboard under /assets/. Their names contain a hash, so they
-// can be cached forever.
+// can be cached forever. They contain nothing that is secret, so they may be compressed.
 func Assets() http.Handler {
 	served := map[string]asset{}
 	for _, a := range assets() {
@@ -109,27 +97,8 @@ func Assets() http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "default-src 'none'")
 		h.Set("Vary", "Accept-Encoding")
-		body := a.raw
-		if takesGzip(r.Header.Get("Accept-Encoding")) && len(a.small) < len(a.raw) {
-			h.Set("Content-Encoding", "gzip")
-			body = a.small
-		}
-		h.Set("Content-Length", strconv.Itoa(len(body)))
-		if r.Method == http.MethodGet {
-			_, _ = w.Write(body) // the browser may be gone
-		}
+		h.Set("ETag", a.tag)
+		h.Set("Content-Length", strconv.Itoa(len(a.raw)))
+		_, _ = w.Write(a.raw) // the browser may be gone
 	})
-}
-
-// takesGzip reports whether an Accept-Encoding header accepts gzip.
-func takesGzip(accept string) bool {
-	for part := range strings.SplitSeq(accept, ",") {
-		coding, params, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			q, found := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q=")
-			weight, err := strconv.ParseFloat(q, 64)
-			return !found || err == nil && weight > 0
-		}
-	}
-	return false
 }
