@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -42,7 +43,7 @@ type API struct {
 	throttle *throttle
 	bodies   *schema.Checker
 	streams  *streams
-	document func() ([]byte, error) // encoded for the first reader
+	document func() (document, error) // encoded for the first reader
 }
 
 // Options configure an API.
@@ -74,7 +75,7 @@ func New(opts Options) (*API, error) {
 	if err := errors.Join(a.checkScopes(), a.prepareBodies()); err != nil {
 		return nil, err
 	}
-	a.document = sync.OnceValues(func() ([]byte, error) { return spec.Encode(doc) })
+	a.document = sync.OnceValues(func() (document, error) { return newDocument(doc) })
 	a.mux.HandleFunc("GET /v1/openapi.json", a.serveDocument)
 	return a, spec.Finish(doc, a.problems)
 }
@@ -126,13 +127,18 @@ func config(doc *huma.OpenAPI, transform huma.Transformer) huma.Config {
 	return c
 }
 
-// encode writes an answer. A caller that left is no error of ours.
+// encode writes an answer with its length, which tells the front door that it is whole.
+// A caller that left is no error of ours.
 func encode(w io.Writer, v any) error {
 	b, err := postern.EncodeJSON(v)
-	if err == nil {
-		_, _ = w.Write(b)
+	if err != nil {
+		return err
 	}
-	return err
+	if rw, ok := w.(http.ResponseWriter); ok {
+		rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	}
+	_, _ = w.Write(b)
+	return nil
 }
 
 // decode reads a body that [API.checkBody] has accepted.

@@ -2,17 +2,33 @@ package api
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"strconv"
 
 	"postern/internal/api/spec"
 	"postern/internal/obs"
+
+	"github.com/danielgtaylor/huma/v2"
 )
+
+// document is the OpenAPI document as it is served.
+type document struct {
+	body []byte
+	tag  string // the entity tag
+}
+
+func newDocument(doc *huma.OpenAPI) (document, error) {
+	b, err := spec.Encode(doc)
+	sum := sha256.Sum256(b)
+	return document{b, `W/"` + hex.EncodeToString(sum[:8]) + `"`}, err
+}
 
 // OpenAPI returns the document that describes the API, as it is served.
 func (a *API) OpenAPI() ([]byte, error) {
-	b, err := a.document()
-	return bytes.Clone(b), err
+	d, err := a.document()
+	return bytes.Clone(d.body), err
 }
 
 // Document returns the document of a server for the real network that callers
@@ -26,12 +42,16 @@ func Document(baseURL string) ([]byte, error) {
 }
 
 func (a *API) serveDocument(w http.ResponseWriter, r *http.Request) {
-	b, err := a.document()
+	d, err := a.document()
 	if err != nil {
 		a.problems.Refuse(w, obs.RequestOf(r.Context()), err)
 		return
 	}
-	w.Header().Set("Content-Type", spec.JSON)
-	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // the caller may be gone
+	h := w.Header()
+	h.Set("Content-Type", spec.JSON)
+	h.Set("Cache-Control", "no-cache") // cached, and revalidated: a new release may change it
+	h.Set("ETag", d.tag)
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Content-Length", strconv.Itoa(len(d.body)))
+	_, _ = w.Write(d.body) // the caller may be gone
 }

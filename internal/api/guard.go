@@ -51,6 +51,9 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		a.problems.Refuse(w, q.Request, err)
 		return
 	}
+	if mayCompress(op) {
+		w.Header().Set("Vary", "Accept-Encoding")
+	}
 	read := gateway.ReadFor(context.WithValue(ctx.Context(), requestKey{}, q), q.caller.Workspace())
 	next(huma.WithContext(ctx, read))
 }

@@ -49,6 +49,14 @@ func creates(op *huma.Operation) {
 	})
 }
 
+// compressed marks an operation whose response the front door may compress. The response
+// must contain no secret: no key, code, signing secret or address that lets its holder in.
+func compressed(op *huma.Operation) { op.Metadata = map[string]any{compressedMark: true} }
+
+func mayCompress(op *huma.Operation) bool { return op.Metadata[compressedMark] != nil }
+
+const compressedMark = "compressed" // in the metadata, which is not in the document
+
 // status sets the status of the successful answer.
 func status(code int) func(*huma.Operation) {
 	return func(op *huma.Operation) { op.DefaultStatus = code }

@@ -17,7 +17,7 @@ func (a *API) routes() {
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
 
-	add(a, "GET /v1/devices", "listDevices", "List devices", devices.list)
+	add(a, "GET /v1/devices", "listDevices", "List devices", devices.list, compressed)
 	add(a, "POST /v1/devices", "createDevice", "Create a device", devices.create, creates)
 	add(a, "GET "+device, "getDevice", "Get a device", devices.get)
 	add(a, "PATCH "+device, "updateDevice", "Change a device", devices.update)
@@ -37,10 +37,10 @@ func (a *API) routes() {
 	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
 
 	add(a, "POST /v1/messages", "sendMessage", "Send a message", messages.send, creates, status(http.StatusAccepted))
-	add(a, "GET /v1/messages", "listMessages", "List messages", messages.list)
-	add(a, "GET /v1/messages/{id}", "getMessage", "Get a message", messages.get)
+	add(a, "GET /v1/messages", "listMessages", "List messages", messages.list, compressed)
+	add(a, "GET /v1/messages/{id}", "getMessage", "Get a message", messages.get, compressed)
 
-	add(a, "GET /v1/webhooks", "listWebhooks", "List webhook endpoints", webhooks.list)
+	add(a, "GET /v1/webhooks", "listWebhooks", "List webhook endpoints", webhooks.list, compressed)
 	add(a, "POST /v1/webhooks", "createWebhook", "Create a webhook endpoint", webhooks.create, creates)
 	add(a, "GET "+webhook, "getWebhook", "Get a webhook endpoint", webhooks.get)
 	add(a, "DELETE "+webhook, "deleteWebhook", "Delete a webhook endpoint", webhooks.delete)
@@ -56,14 +56,14 @@ func (a *API) routes() {
 		status(http.StatusAccepted))
 	add(a, "GET /v1/replays/{id}", "getReplay", "Get a replay", replays.get)
 	add(a, "DELETE /v1/replays/{id}", "stopReplay", "Stop a replay", replays.stop)
-	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List the deliveries of an endpoint", deliveries.list)
+	add(a, "GET "+webhook+"/deliveries", "listDeliveries", "List the deliveries of an endpoint", deliveries.list, compressed)
 	add(a, "GET /v1/webhooks/{id}/stats", "getWebhookStats", "Get the delivery attempts of an endpoint by hour",
-		deliveries.stats)
+		deliveries.stats, compressed)
 	add(a, "GET /v1/deliveries/{id}", "getDelivery", "Get a delivery and its attempts", deliveries.get)
 	add(a, "POST /v1/deliveries/{id}/retry", "retryDelivery", "Retry a delivery", deliveries.retry, creates,
 		status(http.StatusAccepted))
 
-	add(a, "GET /v1/events", "listEvents", "List events, oldest first", events.list)
+	add(a, "GET /v1/events", "listEvents", "List events, oldest first", events.list, compressed)
 	add(a, "GET /v1/events/stream", "streamEvents", "Stream events", events.stream, gives(spec.Stream))
 	add(a, "GET /v1/usage", "getUsage", "Get usage", usage.get)
 	add(a, "GET /v1/me", "getMe", "Get the key, its workspace and its plan", usage.me)
@@ -72,5 +72,5 @@ func (a *API) routes() {
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)
-	add(a, "GET "+box+"/phone", "showSandboxPhone", "List the messages on the simulated phone", sandbox.phone)
+	add(a, "GET "+box+"/phone", "showSandboxPhone", "List the messages on the simulated phone", sandbox.phone, compressed)
 }
