@@ -72,6 +72,7 @@ func TestStanzaIsOpenUntilItIsAcknowledged(t *testing.T) {
 // noted is a host that remembers what is processed.
 type noted struct {
 	*networktest.Recorder
+	noted chan struct{} // gets a value after notes, not for each
 	mu    sync.Mutex
 	notes map[string]int
 	last  string
@@ -82,12 +83,29 @@ func (n *noted) Processing(what string) {
 	defer n.mu.Unlock()
 	n.notes[what]++
 	n.last = what
+	select {
+	case n.noted <- struct{}{}:
+	default:
+	}
+}
+
+// rest waits until nothing is processed.
+func (n *noted) rest() {
+	for {
+		n.mu.Lock()
+		last := n.last
+		n.mu.Unlock()
+		if last == "" {
+			return
+		}
+		<-n.noted
+	}
 }
 
 func TestHostKnowsWhatIsProcessed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	host := &noted{Recorder: &networktest.Recorder{}, notes: map[string]int{}}
+	host := &noted{Recorder: &networktest.Recorder{}, noted: make(chan struct{}, 1), notes: map[string]int{}}
 	account := networktest.Link(t, w.World, ownNumber)
 	s, err := w.driver.Open(t.Context(), account)
 	if err != nil {
@@ -96,6 +114,7 @@ func TestHostKnowsWhatIsProcessed(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(t.Context(), host) }()
 	networktest.Wait(t, host.Recorder, 1, networktest.Any[network.Live])
+	host.rest() // the note names the stanza that has been processed for longest
 	networktest.Wait(t, host.Recorder, 1, byID(send(t, w, "hello")))
 	s.(*session).liveConn().end(disconnected("test"))
 	<-ended
