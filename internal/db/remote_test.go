@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // A read that gets no connection in time says that the storage is busy. It does not close
@@ -30,5 +32,22 @@ func TestWaitForABusyConnectionIsNoDisconnect(t *testing.T) {
 	}
 	if n := db.read.Stats().MaxIdleClosed; n != 0 {
 		t.Errorf("%d idle connections were closed", n)
+	}
+}
+
+// A connection that is lost between the pool and the statement says so in the driver's own
+// words.
+func TestStatementOnALostConnectionMeetsADisconnect(t *testing.T) {
+	t.Parallel()
+	opts := engine{postgres: true}.options(t)
+	conn, err := pgx.Connect(t.Context(), opts.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `SELECT 1`); !isDisconnect(err) {
+		t.Errorf("%v is no disconnect", err)
 	}
 }
