@@ -38,7 +38,7 @@ type Options struct {
 	URL string       // of a PostgreSQL database; "": SQLite in the data directory
 	Log *slog.Logger // nil discards
 
-	Migrations fs.FS    // goose migrations, in the directories sqlite and postgres
+	Migrations fs.FS    // SQL files, in the directories sqlite and postgres
 	Ledgers    []Ledger // counters and summaries
 
 	// Unavailable makes the error that callers get, beside an [UnavailableError], while

@@ -35,9 +35,9 @@ func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
 // options name a new, empty database with one table.
 func (e engine) options(t *testing.T) Options {
 	t.Helper()
-	table := &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE entry (name TEXT PRIMARY KEY, value BIGINT NOT NULL);\n")}
+	table := &fstest.MapFile{Data: []byte("CREATE TABLE entry (name TEXT PRIMARY KEY, value BIGINT NOT NULL);\n")}
 	if !e.postgres {
-		table.Data = []byte("-- +goose Up\nCREATE TABLE entry (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;\n")
+		table.Data = []byte("CREATE TABLE entry (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;\n")
 	}
 	opts := Options{Dir: t.TempDir(), Migrations: fstest.MapFS{"sqlite/0001_entry.sql": table,
 		"postgres/0001_entry.sql": table}}
