@@ -113,12 +113,16 @@ func (b *Box) Close() error {
 	return errors.Join(errs...)
 }
 
-// Mark is one place in the record. Its methods may be called from any goroutine.
+// Mark records what is in progress for one subject. It takes a slot only while something is, so
+// that the number of subjects has no bound. Its methods may be called from any goroutine.
 type Mark struct {
 	box     *Box
-	slot    int // -1 if there was no room
 	subject string
-	what    string // as recorded; guarded by box.mu
+
+	// The fields below are guarded by box.mu.
+	slot     int    // -1 while nothing is recorded
+	what     string // as recorded
+	released bool
 }
 
 // Mark returns an empty mark for a subject. The caller must release it.
@@ -126,44 +130,61 @@ func (b *Box) Mark(subject string) *Mark {
 	if b == nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := &Mark{box: b, slot: -1, subject: subject}
-	switch n := len(b.free); {
-	case n > 0:
-		m.slot, b.free = b.free[n-1], b.free[:n-1]
-	case b.next < maxSlots:
-		m.slot = b.next
-		b.next++
-	}
-	return m
+	return &Mark{box: b, subject: subject, slot: -1}
 }
 
 // Set records what is in progress; "" records that nothing is.
 func (m *Mark) Set(what string) {
-	if m == nil || m.slot < 0 {
+	if m == nil {
 		return
 	}
 	m.box.mu.Lock()
 	defer m.box.mu.Unlock()
-	if m.box.data == nil || what == m.what {
+	m.set(what)
+}
+
+// Release ends the mark: Set does nothing from now on.
+func (m *Mark) Release() {
+	if m == nil {
 		return
+	}
+	m.box.mu.Lock()
+	defer m.box.mu.Unlock()
+	m.set("")
+	m.released = true
+}
+
+// set is Set. The caller holds box.mu.
+func (m *Mark) set(what string) {
+	b := m.box
+	if b.data == nil || m.released || what == m.what {
+		return
+	}
+	if m.slot < 0 {
+		if m.slot = b.take(); m.slot < 0 {
+			return
+		}
 	}
 	m.what = what
 	at := m.slot * slotSize
-	write(m.box.data[at:at+slotSize], m.subject, what)
+	write(b.data[at:at+slotSize], m.subject, what)
+	if what == "" {
+		b.free, m.slot = append(b.free, m.slot), -1
+	}
 }
 
-// Release gives the place back.
-func (m *Mark) Release() {
-	if m == nil || m.slot < 0 {
-		return
+// take returns a slot that is not in use, or -1. The caller holds mu.
+func (b *Box) take() int {
+	if n := len(b.free); n > 0 {
+		slot := b.free[n-1]
+		b.free = b.free[:n-1]
+		return slot
 	}
-	m.Set("")
-	m.box.mu.Lock()
-	defer m.box.mu.Unlock()
-	m.box.free = append(m.box.free, m.slot)
-	m.slot = -1
+	if b.next == maxSlots {
+		return -1
+	}
+	b.next++
+	return b.next - 1
 }
 
 // write fills a slot. Its first byte is the length of what, which is 0 while nothing is in

@@ -111,8 +111,12 @@ func TestMarksShareTheRoom(t *testing.T) {
 	}
 	none := box.Mark("dev")
 	none.Set("x") // there is no room
+	if none.slot >= 0 {
+		t.Errorf("there is a slot %d", none.slot)
+	}
 	none.Release()
 	marks[7].Release()
+	marks[7].Set("after its release")
 	again := box.Mark(strings.Repeat("s", 100))
 	again.Set(strings.Repeat("w", 100))
 	e, ok := read(box.data[7*slotSize : 8*slotSize])
@@ -128,4 +132,23 @@ func TestMarksShareTheRoom(t *testing.T) {
 	m := nothing.Mark("dev")
 	m.Set("x")
 	m.Release()
+}
+
+// A subject for which nothing is in progress takes no slot from the others.
+func TestIdleMarksTakeNoRoom(t *testing.T) {
+	box, _, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	for range maxSlots {
+		idle := box.Mark("idle")
+		idle.Set("x")
+		idle.Set("")
+	}
+	m := box.Mark("dev")
+	m.Set("frame")
+	if e, ok := read(box.data[:slotSize]); !ok || e != (Entry{"dev", "frame"}) {
+		t.Errorf("the record holds %v (%v)", e, ok)
+	}
 }
