@@ -167,8 +167,9 @@ func (s Endpoints) SealHeaders(ctx context.Context,
 			e := postern.Endpoint{ID: id}
 			err := seal(&e, headers)
 			if err == nil {
-				err = t.Exec(`UPDATE endpoint SET headers = '{}', header_names = $2, header_values = $3 WHERE id = $1`,
-					id, namesJSON(e.Headers), bytesOf(e.HeaderValues))
+				// Another node may have sealed them meanwhile, and their owner may have changed them there.
+				err = t.Exec(`UPDATE endpoint SET headers = '{}', header_names = $2, header_values = $3
+					WHERE id = $1 AND headers NOT IN ('{}', 'null')`, id, namesJSON(e.Headers), bytesOf(e.HeaderValues))
 			}
 			if err != nil {
 				return err

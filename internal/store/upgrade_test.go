@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,8 +25,8 @@ import (
 func TestMigrationsStay(t *testing.T) {
 	t.Parallel()
 	for engine, want := range map[string]string{
-		"sqlite":   "7b0adfb2c11c5263ddea989aa15384c7d713e296164d6a35462c64883cdfba14",
-		"postgres": "4a464d7959ecb1c1856adfa16ede871c804b79070faa5de805641f81e0d10769",
+		"sqlite":   "277e74dafbfb20cacb95e9111d1697376a6d16cce29cf2e315be0728921c3fe2",
+		"postgres": "0532e70e1d87247af26c9b25d209d958ae0527cdf6d73285b00765e1b0c7392b",
 	} {
 		names, err := fs.Glob(migrations, "migrations/"+engine+"/*.sql")
 		if err != nil {
@@ -32,7 +34,7 @@ func TestMigrationsStay(t *testing.T) {
 		}
 		h := sha256.New()
 		for _, name := range slices.Sorted(slices.Values(names)) {
-			if path.Base(name) > "0021" {
+			if path.Base(name) > "0024" {
 				break
 			}
 			text, err := migrations.ReadFile(name)
@@ -42,7 +44,7 @@ func TestMigrationsStay(t *testing.T) {
 			h.Write(text)
 		}
 		if got := hex.EncodeToString(h.Sum(nil)); got != want {
-			t.Errorf("the migrations of %s up to 20 have the hash %s, want %s: add a migration instead of changing one",
+			t.Errorf("the migrations of %s up to 23 have the hash %s, want %s: add a migration instead of changing one",
 				engine, got, want)
 		}
 	}
@@ -52,8 +54,7 @@ func TestMigrationsStay(t *testing.T) {
 func TestUpgrade(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		opts := e.options(t)
-		before := atVersion(t, opts, 13)
-		for _, text := range []string{
+		fill(t, atVersion(t, opts, 13), []string{
 			`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'acme', 'growth', 1)`,
 			`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired, account, phone_number,
 				display_name, metadata, created_at, linked_at, connected_at, last_seen_at, sequence, last_event_at, deleted_at)
@@ -75,18 +76,7 @@ func TestUpgrade(t *testing.T) {
 			`INSERT INTO password_link (user_id, token_hash, expires_at) VALUES ('usr_2', 'h', 9)`,
 			`INSERT INTO audit (at, workspace_id, user_id, act, subject, address)
 				VALUES (1, 'ws_1', 'usr_1', 'user.set-up', 'usr_1', ''), (2, 'ws_1', 'usr_1', 'key.created', 'key_1', '')`,
-		} {
-			var args []any
-			if strings.Contains(text, "$1") {
-				args = append(args, []byte("{}"))
-			}
-			if _, err := before.ExecContext(t.Context(), text, args...); err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
-		}
-		if err := before.Close(); err != nil {
-			t.Fatal(err)
-		}
+		})
 		var log bytes.Buffer
 		opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 		wantUpgraded(t, reopen(t, opts))
@@ -149,4 +139,113 @@ func atVersion(t *testing.T, opts Options, version int64) *sql.DB {
 		t.Fatal(err)
 	}
 	return before
+}
+
+// TestUpgradeOfSecretsAndReasons upgrades a database that was filled at version 23. The first try
+// ends after two migrations, and so does the first try to seal the headers.
+func TestUpgradeOfSecretsAndReasons(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		opts := e.options(t)
+		fill(t, atVersion(t, opts, 23), append([]string{
+			`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'acme', 'growth', 1)`,
+			oldEndpoint("whk_1", `{"X-Tenant":"canary"}`), oldEndpoint("whk_2", `null`),
+			`INSERT INTO api_key (id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at,
+				last_used_at, expires_at, revoked_at) VALUES ('key_1', 'ws_1', 'k', 'live', $1, 'abcd', '[]', 'null', 1, 0, 0, 0)`,
+			`INSERT INTO audit (at, workspace_id, user_id, act, subject, address, kind) VALUES
+				(1, 'ws_1', 'usr_1', 'key.created', 'key_1', '', 'key'), (2, 'ws_2', 'usr_2', 'key.created', 'key_1', '', 'key')`,
+		}, oldReasons()...))
+		if err := atVersion(t, opts, 25).Close(); err != nil {
+			t.Fatal(err)
+		}
+		db := reopen(t, opts)
+		wantReasons(t, db)
+		if k, err := db.Keys.Get(t.Context(), "ws_1", "key_1"); err != nil || k.CreatedBy != "usr_1" {
+			t.Errorf("the key was created by %q (%v)", k.CreatedBy, err)
+		}
+		wantSealed(t, db)
+	})
+}
+
+// oldReasons are devices and attempts with the reasons of earlier releases, each named like the
+// reason that replaces it.
+func oldReasons() (list []string) {
+	for i, reason := range [][2]string{
+		{"temporary-ban-101 until 2026-01-01T00:00:00.000Z", "temporary-ban"}, {"refused-405", "refused"},
+		{"number-taken", "refused"}, {"stream-error-503", "stream-error"}, {"rate-limited", "too-many-codes"},
+		{"socket-closed", "socket-closed"},
+	} {
+		list = append(list, fmt.Sprintf(`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired,
+			account, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at, sequence,
+			last_event_at, deleted_at) VALUES ('dev_%d', 'ws_1', '%s', 'live', 'restricted', '%s', 'connect', 'a', '', '', '{}',
+			1, 1, 1, 1, 0, 0, 0)`, i, reason[1], reason[0]),
+			fmt.Sprintf(`INSERT INTO link (id, workspace_id, device_id, method, status, code, code_expires_at, allow_new,
+			expected_number, account, number, reason, created_at, expires_at, ended_at)
+			VALUES ('lnk_%d', 'ws_1', '%s', 'qr', 'failed', $1, 0, 0, '', '', '', '%s', 1, 1, 1)`, i, reason[1], reason[0]))
+	}
+	return list
+}
+
+func oldEndpoint(id, headers string) string {
+	return fmt.Sprintf(`INSERT INTO endpoint (id, workspace_id, url, description, events, devices, headers, status,
+		status_reason, secret, secret_last_four, max_in_flight, ordered, created_at, verified_at, attempts, due_at, since,
+		failing_since, failures) VALUES ('%s', 'ws_1', 'https://example.com', '', '["*"]', 'null', '%s', 'active', '', $1,
+		'abcd', 8, 0, 1, 1, 0, 0, 0, 0, 0)`, id, headers)
+}
+
+// fill runs statements, and closes the database.
+func fill(t *testing.T, before *sql.DB, statements []string) {
+	t.Helper()
+	for _, text := range statements {
+		var args []any
+		if strings.Contains(text, "$1") {
+			args = append(args, []byte("{}"))
+		}
+		if _, err := before.ExecContext(t.Context(), text, args...); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantReasons(t *testing.T, db *Store) {
+	t.Helper()
+	for table, columns := range map[string]string{"device": "status_reason <> name", "link": "reason <> device_id"} {
+		if n := count(t, db, `SELECT count(*) FROM `+table+` WHERE workspace_id = 'ws_1' AND `+columns); n != 0 {
+			t.Errorf("%d rows of %s have a reason of an earlier release", n, table)
+		}
+		if n := count(t, db, `SELECT count(*) FROM `+table); n != 6 {
+			t.Errorf("%d rows of %s, want 6", n, table)
+		}
+	}
+}
+
+// wantSealed seals the headers of an earlier release, at the second try.
+func wantSealed(t *testing.T, db *Store) {
+	t.Helper()
+	broken := errors.New("broken")
+	err := db.Endpoints.SealHeaders(t.Context(), func(*postern.Endpoint, map[string]string) error { return broken })
+	if !errors.Is(err, broken) {
+		t.Errorf("sealing that fails returns %v", err)
+	}
+	for want := 1; want >= 0; want-- { // nothing is left for a second start
+		sealed := 0
+		err := db.Endpoints.SealHeaders(t.Context(), func(e *postern.Endpoint, headers map[string]string) error {
+			sealed++
+			e.Headers, e.HeaderValues = slices.Sorted(maps.Keys(headers)), []byte("sealed")
+			return nil
+		})
+		if err != nil || sealed != want {
+			t.Errorf("%d endpoints are sealed, want %d; error %v", sealed, want, err)
+		}
+	}
+	e, err := db.Endpoints.Get(t.Context(), "ws_1", "whk_1")
+	if err != nil || !slices.Equal(e.Headers, []string{"X-Tenant"}) || string(e.HeaderValues) != "sealed" ||
+		e.Handshake != postern.HandshakeEcho {
+		t.Errorf("the endpoint is %+v, error %v", e, err)
+	}
+	if n := count(t, db, `SELECT count(*) FROM endpoint WHERE headers LIKE '%canary%'`); n != 0 {
+		t.Errorf("%d endpoints have values in the clear", n)
+	}
 }
