@@ -116,3 +116,75 @@ func TestDeletedDeliveryIsNotPosted(t *testing.T) {
 		t.Errorf("fate %v, want one end", got)
 	}
 }
+
+// However a lane ends, it gives back the bytes of the bodies that it held.
+func TestLaneThatEndsGivesItsBytesBack(t *testing.T) {
+	for name, end := range map[string]func(*world, postern.Endpoint){
+		"paused": func(w *world, e postern.Endpoint) {
+			w.change(e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
+		},
+		"deleted": func(w *world, e postern.Endpoint) {
+			w.must(w.db.Endpoints.Delete(w.t.Context(), e.WorkspaceID, e.ID))
+		},
+		"stopped": func(w *world, _ postern.Endpoint) { w.stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				e := w.active("https://example.com", nil)
+				d := w.dispatcher(Options{Unfair: true})
+				d.post = hang
+				w.receive(numbered(100)...)
+				w.receive(strings.Repeat("x", largeText), strings.Repeat("x", largeText))
+				w.start(d)
+				synctest.Wait()
+				if d.bodies.inUse() == 0 {
+					t.Error("no body is held")
+				}
+				end(w, e)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if n := d.bodies.inUse(); n != 0 || len(d.bodies.waiting) != 0 {
+					t.Errorf("%d bytes are held, and %d lanes wait", n, len(d.bodies.waiting))
+				}
+				w.stop()
+			})
+		})
+	}
+}
+
+// hang posts to a receiver that does not answer in time.
+func hang(ctx context.Context, _, _ string, _ http.Header, _ []byte) (egress.Answer, error) {
+	if err := postern.Sleep(ctx, 15*time.Second); err != nil {
+		return egress.Answer{}, err
+	}
+	return egress.Answer{}, failure("timeout")
+}
+
+// A body that is larger than what a lane may hold is posted while the lane holds no other.
+func TestBodyLargerThanALaneIsPostedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		d := w.dispatcher(Options{Unfair: true})
+		var flying, most atomic.Int32
+		d.post = func(_ context.Context, _, _ string, _ http.Header, _ []byte) (egress.Answer, error) {
+			most.Store(max(most.Load(), flying.Add(1)))
+			defer flying.Add(-1)
+			time.Sleep(time.Second)
+			return egress.Answer{Status: 200}, nil
+		}
+		w.receive(strings.Repeat("x", laneBytes+1), strings.Repeat("x", laneBytes+1))
+		w.start(d)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.awaitSucceeded(e, 2)
+		if n := most.Load(); n != 1 {
+			t.Errorf("%d large bodies were posted at once", n)
+		}
+		if n := d.bodies.inUse(); n != 0 {
+			t.Errorf("%d bytes are held", n)
+		}
+		w.stop()
+	})
+}
