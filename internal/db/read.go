@@ -7,8 +7,8 @@ import (
 )
 
 // A read for a caller ends when the caller leaves; see [ReadFor]. A read that the server
-// makes for itself ignores the end of its context once it has begun. Neither does [DB.Row]
-// heed it: finding a row by its key takes microseconds, and a context that can end costs a
+// makes for itself ignores the end of its context once it has begun. So does [DB.Row]:
+// finding a row by its key takes microseconds, and a context that can end costs a
 // goroutine in database/sql and one in the driver for each read.
 //
 // SQLite ends a statement before its first row at once, and after that between two rows:
@@ -56,7 +56,7 @@ func (db *DB) Rows(ctx context.Context, query string, args []any, scan func(*sql
 		err = db.localRows(asked, query, args, scan)
 	}
 	if err != nil && asked.Err() != nil {
-		return errors.Join(asked.Err(), err) // whatever it says, its caller has left
+		return errors.Join(asked.Err(), err) // the caller has left; the driver's error may be of any kind
 	}
 	return db.report(unavailable(err))
 }

@@ -142,7 +142,7 @@ func (r *readers) waits(workspace string) int {
 	return 0
 }
 
-// Workspaces with waiting reads take turns, whoever waited first and whoever waits for more.
+// Workspaces with waiting reads take turns, however many reads each of them has waiting.
 func TestWaitingReadersTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := newReaders(2)

@@ -42,8 +42,8 @@ func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.
 	return d, err
 }
 
-// setDeviceState writes a device's new state and its event. Whoever lets the device connect
-// again forgives it the crashes so far.
+// setDeviceState writes a device's new state and its event. A device that is allowed to connect again
+// starts without crashes.
 func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at postern.Time) error {
 	t.Wake(DeviceChanged, string(d.ID))
 	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1,
