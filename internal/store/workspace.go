@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -210,24 +212,34 @@ type ActFilter struct {
 	Limit  int
 }
 
-// where returns the condition of a filter and its arguments. A field that is not set is
-// left out of the condition, so that the index of the others is used.
-func (f ActFilter) where(ws postern.WorkspaceID) (condition string, args []any) {
-	condition, args = `a.workspace_id = $1`, []any{ws}
-	and := func(text string, arg any) {
-		args = append(args, arg)
-		condition += ` AND ` + strings.ReplaceAll(text, "?", "$"+strconv.Itoa(len(args)))
+// where returns the condition and the order of a page, and its arguments.
+//
+// PostgreSQL does not know how much one person did, and would read the log from its end until the page
+// is full. So its filter bounds the rows of an index, and is not equal to the columns: no other index
+// has that order then. SQLite always takes the index, but compares no lists that end in a row's key.
+func (f ActFilter) where(ws postern.WorkspaceID, postgres bool) (condition string, args []any) {
+	args = []any{ws}
+	add := func(arg any) string { args = append(args, arg); return "$" + strconv.Itoa(len(args)) }
+	var columns, values, order, equal string
+	and := func(column, value string) {
+		columns, values, order = columns+column+", ", values+value+", ", order+column+" DESC, "
+		equal += ` AND ` + column + ` = ` + value
 	}
 	if f.Email != "" {
-		and(`a.user_id = (SELECT id FROM users WHERE email = ?)`, f.Email)
+		and("a.user_id", `(SELECT id FROM users WHERE email = `+add(f.Email)+`)`)
 	}
 	if f.Kind != "" {
-		and(`a.kind = ?`, f.Kind)
+		and("a.kind", add(f.Kind))
 	}
-	if f.Before != 0 {
-		and(`a.n < ?`, f.Before)
+	below := add(cmp.Or(f.Before, math.MaxInt64))
+	where := `a.workspace_id = $1`
+	if postgres {
+		where += ` AND (` + columns + `a.n) < (` + values + below + `) AND (` + columns + `a.n) > (` + values + `0)
+			ORDER BY ` + order
+	} else {
+		where += equal + ` AND a.n < ` + below + ` ORDER BY `
 	}
-	return condition, append(args, f.Limit)
+	return where + `a.n DESC LIMIT ` + add(f.Limit) + ` + 0`, args
 }
 
 const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.key_id, coalesce(b.name, ''), a.act, a.subject, a.address, coalesce(u.email, ''),
@@ -237,8 +249,8 @@ const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.key_id, coales
 
 // List returns the acts in a workspace, newest first.
 func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
-	condition, args := f.where(ws)
-	err = s.db.Rows(ctx, actsWhere+condition+` ORDER BY a.n DESC LIMIT $`+strconv.Itoa(len(args))+` + 0`, args,
+	condition, args := f.where(ws, s.db.Postgres())
+	err = s.db.Rows(ctx, actsWhere+condition, args,
 		func(r *sql.Rows) error {
 			var a Act
 			err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.KeyID, &a.KeyName, &a.Act, &a.Subject, &a.Address,
