@@ -1,11 +1,14 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"postern/internal/postern"
@@ -132,12 +135,8 @@ func TestEveryFilterReadsABoundedPart(t *testing.T) {
 			if _, reads := op.Responses["200"].Content["application/json"]; !reads {
 				continue // a stream reads the pages of a list
 			}
-			most := storetest.MostOf(10_000)
-			if op.path == "/v1/messages" {
-				most = storetest.MostOf(2000)
-			}
 			for _, query := range c.filters(t, op) {
-				c.visit(table, reads, c.target(op), query, most)
+				c.visit(table, reads, c.target(op), query, mostOf(op))
 				tried++
 			}
 		}
@@ -145,6 +144,19 @@ func TestEveryFilterReadsABoundedPart(t *testing.T) {
 			t.Errorf("%d requests were tried, want 150 or more", tried)
 		}
 	})
+}
+
+// mostOf is what a request for a list may read.
+func mostOf(op operation) storetest.Most {
+	switch {
+	case op.path == "/v1/messages":
+		return storetest.MostMessages()
+	case op.path == "/v1/events":
+		return storetest.MostEvents()
+	case strings.HasSuffix(op.path, "/deliveries"):
+		return storetest.MostDeliveries()
+	}
+	return storetest.MostOf(0, 0)
 }
 
 // visit requests the first two pages of a list.
@@ -206,4 +218,31 @@ func (c crowded) walk(query string) (ids []string, pages int) {
 		}
 		target = "/v1/messages?limit=200&" + query + "&cursor=" + *l.NextCursor
 	}
+}
+
+// A caller who leaves while a list is read ends the read.
+func TestReadOfARequestEndsWithItsCaller(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, database func(testing.TB) string) {
+		type caller struct {
+			waits string // for the first read of a table
+			leave context.CancelFunc
+		}
+		var present atomic.Pointer[caller]
+		s := newServerTraced(t, database(t), fakeSandbox{}, func(query string, _ []any) {
+			if one := present.Load(); one != nil && strings.Contains(query, one.waits) {
+				one.leave()
+			}
+		})
+		c := s.tenant("growth")
+		for path, table := range map[string]string{"/v1/messages": "FROM message WHERE", "/v1/events": "FROM event WHERE"} {
+			ctx, leave := context.WithCancel(t.Context())
+			present.Store(&caller{table, leave})
+			req := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+			req.Header.Set("Authorization", "Bearer "+c.key)
+			if a := s.send(req); ctx.Err() == nil || a.Code != http.StatusServiceUnavailable {
+				t.Errorf("%s: the read went on: %d %s", path, a.Code, a.Body)
+			}
+			present.Store(nil)
+		}
+	})
 }
