@@ -133,7 +133,7 @@ func TestLaneThatEndsGivesItsBytesBack(t *testing.T) {
 				w := newWorld(t)
 				e := w.active("https://example.com", nil)
 				d := w.dispatcher(Options{Unfair: true})
-				d.post = hang
+				d.post = answerLate
 				w.receive(numbered(100)...)
 				w.receive(strings.Repeat("x", largeText), strings.Repeat("x", largeText))
 				w.start(d)
@@ -153,12 +153,35 @@ func TestLaneThatEndsGivesItsBytesBack(t *testing.T) {
 	}
 }
 
-// hang posts to a receiver that does not answer in time.
-func hang(ctx context.Context, _, _ string, _ http.Header, _ []byte) (egress.Answer, error) {
-	if err := postern.Sleep(ctx, 15*time.Second); err != nil {
-		return egress.Answer{}, err
-	}
-	return egress.Answer{}, failure("timeout")
+// answerLate posts to a receiver that takes its time. After a time-out the lane would hold no bodies.
+func answerLate(ctx context.Context, _, _ string, _ http.Header, _ []byte) (egress.Answer, error) {
+	return egress.Answer{Status: 200}, postern.Sleep(ctx, 10*time.Second)
+}
+
+// A delivery that waits for fair use gives back the room that was made for it.
+func TestDeliveryThatWaitsForFairUseHoldsNoBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		starter, _ := postern.PlanByName("starter")
+		w.must(w.db.Workspaces.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
+		e := w.active("https://example.com", nil)
+		d := w.dispatcher(Options{})
+		d.post = func(context.Context, string, string, http.Header, []byte) (egress.Answer, error) {
+			return egress.Answer{Status: 200}, nil
+		}
+		n := starter.FirstAttempts + 10
+		for range n {
+			w.receive(strings.Repeat("x", 10_000)) // too large to be read with its delivery
+		}
+		w.start(d)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		w.awaitSucceeded(e, n)
+		if n := d.bodies.inUse(); n != 0 {
+			t.Errorf("%d bytes are held when nothing is left to do", n)
+		}
+		w.stop()
+	})
 }
 
 // A body that is larger than what a lane may hold is posted while the lane holds no other.
