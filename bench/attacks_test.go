@@ -52,6 +52,7 @@ func (s *street) leaveUnread(ctx context.Context, path, key string) {
 		return // refused: that is an answer
 	}
 	defer conn.Close()
+	s.worked.Add(1)
 	header := ""
 	if key != "" {
 		header = "Authorization: Bearer " + key + "\r\n"
@@ -96,12 +97,18 @@ func (s *street) ask(ctx context.Context, path string) {
 	}
 	io.Copy(io.Discard, res.Body)
 	res.Body.Close()
+	if res.StatusCode == http.StatusOK {
+		s.worked.Add(1)
+	}
 }
 
 // hangingHooks lets texts of 64 KiB arrive for endpoints that never answer.
 func hangingHooks(ctx context.Context, s *street) {
 	for range 4 - s.hooks() {
-		s.receive(s.attacker, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		s.receive(s.attacker, func(_ http.ResponseWriter, r *http.Request) {
+			s.worked.Add(1)
+			<-r.Context().Done()
+		})
 	}
 	text := strings.Repeat("x", 64<<10)
 	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, text) })
@@ -117,12 +124,12 @@ func (s *street) hooks() int {
 // unsolicited lets texts arrive for an endpoint that answers each delivery several times.
 func unsolicited(ctx context.Context, s *street) {
 	if s.hooks() < 5 {
-		s.receive(s.attacker, answerThrice)
+		s.receive(s.attacker, s.answerThrice)
 	}
 	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, "hello") })
 }
 
-func answerThrice(w http.ResponseWriter, _ *http.Request) {
+func (s *street) answerThrice(w http.ResponseWriter, _ *http.Request) {
 	conn, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
@@ -132,6 +139,7 @@ func answerThrice(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(buffer, "HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n", status)
 	}
 	buffer.Flush()
+	s.worked.Add(1)
 	bufio.NewReader(conn).ReadByte() // until the other side closes
 }
 
@@ -180,6 +188,7 @@ func (s *street) postAs(browser *http.Client, path string, form url.Values) {
 	}
 	io.Copy(io.Discard, res.Body)
 	res.Body.Close()
+	s.worked.Add(1)
 }
 
 func (s *street) page(path string) string {

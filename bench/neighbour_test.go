@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ type street struct {
 	arrived             chan time.Duration // from the commit of the neighbour's events to their receipt
 	style               string             // the path of a static file
 	browser             *http.Client       // signed in to the attacker's workspace
+	worked              atomic.Int64       // requests of an attack that had their effect
 }
 
 // tenant is a workspace with a device.
@@ -64,7 +66,12 @@ func neighbour(t *testing.T) (list []figure) {
 				extra: "the highest; bare: what is allowed",
 			}
 			for range 3 {
-				quiet, loud := s.sample(nil), s.sample(a.run)
+				quiet := s.sample(nil)
+				s.worked.Store(0)
+				loud := s.sample(a.run)
+				if s.worked.Load() == 0 {
+					t.Errorf("%s: no request had an effect", a.name)
+				}
 				usage.bare, usage.ours = append(usage.bare, quiet.usage), append(usage.ours, loud.usage)
 				receipt.bare, receipt.ours = append(receipt.bare, quiet.receipt), append(receipt.ours, loud.receipt)
 				memory.bare, memory.ours = append(memory.bare, memoryAllowed), append(memory.ours, loud.memory-idle)
