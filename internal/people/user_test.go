@@ -139,7 +139,7 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200),
-		"Qwerty123456", "password123"} {
+		"Qwerty123456", "password123", "水火木金"} { // the last has 12 bytes
 		if checkPassword(password, "ada@example.com") == nil {
 			t.Errorf("the password %q is taken", password)
 		}
