@@ -146,6 +146,14 @@ func TestHeadersOfAnEndpointAreNamedOnly(t *testing.T) {
 	mine.patch(hook, `{"headers":{`+strings.Join(many[:6], ",")+`}}`)
 	mine.do("PATCH", hook, `{"headers":{`+strings.Join(many[6:], ",")+`}}`).
 		want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+	mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/b","headers":{`+strings.Join(many, ",")+`}}`).
+		want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+	var swap []string // six are removed, and five others are set
+	for i := range 6 {
+		swap = append(swap, fmt.Sprintf(`"X-%d":null`, i))
+	}
+	mine.patch(hook, `{"headers":{`+strings.Join(append(swap, many[6:]...), ",")+`}}`).
+		members(map[string]string{"headers": `["X-10","X-6","X-7","X-8","X-9"]`})
 }
 
 // A key that may not read must not have what it may not read sent elsewhere.

@@ -40,13 +40,19 @@ func (v visit) workspace() postern.WorkspaceID { return v.caller.Workspace() }
 
 // open serves a page that needs no sign-in.
 func (d *core) open(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
+	d.handle(pattern, func(w http.ResponseWriter, r *http.Request) error {
+		if err := d.admitVisitor(r); err != nil {
+			return err
+		}
+		return serve(w, r)
+	})
+}
+
+// handle serves a page that counts its requests itself.
+func (d *core) handle(pattern string, serve func(http.ResponseWriter, *http.Request) error) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		d.saw(r.Context(), pattern, postern.Member{})
-		err := d.admitVisitor(r)
-		if err == nil {
-			err = serve(w, r)
-		}
-		if err != nil {
+		if err := serve(w, r); err != nil {
 			d.fail(w, r, err)
 		}
 	})
@@ -66,15 +72,24 @@ func (d *core) admit(ctx context.Context, name string, perMinute int) error {
 	}
 }
 
-// admitVisitor counts a request without a sign-in for its network, as the API counts those
-// without a key. Those of this machine are not counted: behind a proxy that is not trusted,
-// all visitors would share its address.
+// admitVisitor counts a request to a page that needs no sign-in. One without a sign-in is
+// counted for its network, as the API counts those without a key. Those of this machine are
+// not counted: behind a proxy that is not trusted, all visitors would share its address.
 func (d *core) admitVisitor(r *http.Request) error {
+	if user := d.sessions.GetString(r.Context(), keyUser); user != "" {
+		return d.admitUser(r.Context(), postern.UserID(user))
+	}
 	ip, err := netip.ParseAddr(d.address(r))
-	if err != nil || ip.Unmap().IsLoopback() || d.sessions.GetString(r.Context(), keyUser) != "" {
+	if err != nil || ip.Unmap().IsLoopback() {
 		return nil
 	}
 	return d.admit(r.Context(), ratelimit.Network(ip), visitsPerMinute)
+}
+
+// admitUser counts a request for a person, apart from any workspace: with the allowance of
+// the smallest plan.
+func (d *core) admitUser(ctx context.Context, user postern.UserID) error {
+	return d.admit(ctx, string(user), postern.Plan{}.PagesPerMinute())
 }
 
 // admitMember counts a request for the person, and then for the workspace.
@@ -86,11 +101,10 @@ func (d *core) admitMember(ctx context.Context, v visit) error {
 	return d.admit(ctx, string(v.workspace()), allowed)
 }
 
-// signedIn serves a page to signed-in users, whatever their workspace. They have the
-// allowance of the smallest plan.
+// signedIn serves a page to signed-in users, whatever their workspace.
 func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
 	d.user(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
-		if err := d.admit(r.Context(), string(user), postern.Plan{}.PagesPerMinute()); err != nil {
+		if err := d.admitUser(r.Context(), user); err != nil {
 			return err
 		}
 		return serve(w, r, user)
@@ -99,9 +113,12 @@ func (d *core) signedIn(pattern string, serve func(http.ResponseWriter, *http.Re
 
 // user serves a page to signed-in users. The page counts its requests itself.
 func (d *core) user(pattern string, serve func(http.ResponseWriter, *http.Request, postern.UserID) error) {
-	d.open(pattern, func(w http.ResponseWriter, r *http.Request) error {
+	d.handle(pattern, func(w http.ResponseWriter, r *http.Request) error {
 		user := postern.UserID(d.sessions.GetString(r.Context(), keyUser))
 		if user == "" {
+			if err := d.admitVisitor(r); err != nil {
+				return err
+			}
 			return toSignIn(w, r)
 		}
 		return serve(w, r, user)

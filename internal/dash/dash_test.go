@@ -585,7 +585,7 @@ func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
 	}
 }
 
-// Whoever guesses passwords, even in the same network, does not lock out a browser that has
+// An attacker who guesses passwords, even in the same network, does not lock out a browser that has
 // signed in before.
 func TestT16GuessesDoNotLockOutTheUsersBrowser(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ func newKeyForm(more ...string) url.Values {
 	return form
 }
 
-// Whoever finds a browser that is signed in gets no key that outlives the session.
+// A stranger who finds a browser that is signed in gets no key that outlives the session.
 func TestT4NewKeyAsksForThePasswordAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -84,7 +84,7 @@ func TestT4NewKeyAsksForThePasswordAgain(t *testing.T) {
 	c.want(c.post(id, url.Values{"overlap": {"1h"}}), http.StatusCreated, "")
 }
 
-// Who has no password signs in at the provider again: the sign-in there may have been without
+// A user who has no password signs in at the provider again: the sign-in there may have been without
 // anything to enter.
 func TestNewKeyWithoutAPasswordNeedsTheProviderAgain(t *testing.T) {
 	t.Parallel()

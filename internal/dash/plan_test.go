@@ -154,6 +154,22 @@ func TestVisitorsAreThrottledByNetwork(t *testing.T) {
 	}
 }
 
+// The pages that need no sign-in are counted for a person who is signed in, too.
+func TestOpenPagesAreThrottledForMembers(t *testing.T) {
+	t.Parallel()
+	limiter := ratelimit.New(100)
+	limiter.StopClock()
+	s := newSiteWith(t, func(o *Options) { o.requests = limiter })
+	c := s.setUp()
+	most, seen := postern.Plan{}.PagesPerMinute(), map[int]int{}
+	for range most + 10 {
+		seen[c.get("/nothing").status]++
+	}
+	if seen[http.StatusNotFound] < most-5 || seen[http.StatusTooManyRequests] < 10 {
+		t.Errorf("answers by status: %v", seen)
+	}
+}
+
 // Devices that are not linked use no slot of the plan, and have a limit all the same.
 func TestUnlinkedDevicesHaveALimit(t *testing.T) {
 	t.Parallel()

@@ -25,10 +25,15 @@ func ours() []string {
 	}
 }
 
-func checkHeaders(headers map[string]string) error {
-	if len(headers) > maxEndpointHeaders {
+// checkHeaderCount refuses more headers than an endpoint may have.
+func checkHeaderCount(n int) error {
+	if n > maxEndpointHeaders {
 		return postern.Invalid("/headers", "add at most %d headers", maxEndpointHeaders)
 	}
+	return nil
+}
+
+func checkHeaders(headers map[string]string) error {
 	seen := map[string]bool{}
 	for name, value := range headers {
 		canonical, place := textproto.CanonicalMIMEHeaderKey(name), "/headers"+postern.Step(name)
@@ -94,7 +99,7 @@ func (g Webhooks) openHeaders(e *postern.Endpoint) (headers map[string]string, e
 	return headers, nil
 }
 
-// givenHeaders returns the headers to which a change gives a value.
+// givenHeaders returns the headers that a change names; those that it removes have no value.
 func givenHeaders(c Change[map[string]Change[string]]) map[string]string {
 	headers := map[string]string{}
 	if c.Value == nil {
@@ -107,8 +112,8 @@ func givenHeaders(c Change[map[string]Change[string]]) map[string]string {
 }
 
 // changeHeaders applies a change to the own headers of an endpoint: those that it does not
-// name keep their values. Kept values are not sent to another host, because whoever changes
-// the URL could read them there.
+// name keep their values. Kept values are not sent to another host, because a member who
+// changes the URL could read them there.
 func (g Webhooks) changeHeaders(e *postern.Endpoint, in EndpointChange) error {
 	moved := in.URL != "" && !sameHost(in.URL, e.URL) && !sameHost(in.URL, string(e.PendingURL))
 	if !in.Headers.Given && (!moved || len(e.Headers) == 0) {
@@ -126,11 +131,8 @@ func (g Webhooks) changeHeaders(e *postern.Endpoint, in EndpointChange) error {
 				"give them again together with the new URL, or remove the headers", strings.Join(kept, ", "))
 		}
 	}
-	if len(now) > maxEndpointHeaders {
-		return postern.Invalid("/headers", "add at most %d headers", maxEndpointHeaders)
-	}
-	if maps.Equal(was, now) {
-		return nil
+	if err := checkHeaderCount(len(now)); err != nil || maps.Equal(was, now) {
+		return err
 	}
 	return SealHeaders(g.box, e, now)
 }

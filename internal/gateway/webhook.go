@@ -87,6 +87,9 @@ func (g Webhooks) build(
 	if err := g.checkURL(in.URL); err != nil {
 		return e, nil, postern.Invalid("/url", "%s", err)
 	}
+	if err := checkHeaderCount(len(in.Headers)); err != nil {
+		return e, nil, err
+	}
 	if err := checkEndpoint(in); err != nil {
 		return e, nil, err
 	}

@@ -27,7 +27,7 @@ func codeOf(t *testing.T, secret string, at time.Time) string {
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[19]&15:])&0x7fffffff%1_000_000)
 }
 
-// Whoever knows the password tries few codes in a day, from however many networks and across
+// An attacker who knows the password tries few codes in a day, from however many networks and across
 // restarts, and leaves the user every other way in.
 func TestT16CodesOfADayAreFew(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {

@@ -120,7 +120,7 @@ func (h *hashing) line(known bool) chan struct{} {
 	return turn
 }
 
-// pass gives a slot to whoever waits for one.
+// pass gives a slot to the next that waits for one.
 func (h *hashing) pass() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -139,7 +139,7 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200),
-		"Qwerty123456", "password123"} {
+		"Qwerty123456", "password123", "水火木金"} { // the last has 12 bytes
 		if checkPassword(password, "ada@example.com") == nil {
 			t.Errorf("the password %q is taken", password)
 		}
@@ -330,9 +330,14 @@ func TestSlotOfWhoLeavesGoesOn(t *testing.T) {
 	first, second, third := h.line(false), h.line(true), h.line(false)
 	h.forget(second)
 	h.pass()
-	<-first
 	h.forget(first) // it had its turn already
-	<-third
+	for i, turn := range []chan struct{}{first, third} {
+		select {
+		case <-turn:
+		default:
+			t.Errorf("caller %d of 2 still waits", i+1)
+		}
+	}
 }
 
 func TestOnlySoManyUsersAreRememberedWhoEnteredTheirPassword(t *testing.T) {

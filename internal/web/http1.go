@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"postern/internal/postern"
 )
@@ -69,6 +70,7 @@ func (c *textConn) Write(b []byte) (int, error) {
 	if c.serving.Load() || !bytes.HasPrefix(rest, []byte(ownHeaders)) {
 		return c.Conn.Write(b)
 	}
+	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout)) // that of an earlier response may have passed
 	if _, err := c.Conn.Write(c.door.refusal(line, c.RemoteAddr())); err != nil {
 		return 0, err
 	}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 	"postern/internal/web"
@@ -171,6 +172,68 @@ func TestWhatHandlersWriteIsNotReplaced(t *testing.T) {
 	}
 }
 
+// idle is a listener that hands out the connections that it accepts.
+type idle struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (l *idle) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.conns <- c
+	}
+	return c, err
+}
+
+// TestDeadlineOfAnEarlierResponseIsReplaced: the deadline for one response has passed when
+// the next request arrives on the same connection, as after a pause of 30 seconds.
+func TestDeadlineOfAnEarlierResponseIsReplaced(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		next     string
+		statuses []int
+	}{
+		"100 Continue": {"POST /v1 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nx", []int{100, 200}},
+		"refusal":      {"GET /v1 HTTP/1.1\r\n\r\n", []int{400}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := doorOf(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }) //nolint:errcheck // as far as it goes
+			inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, srv := &idle{inner, make(chan net.Conn, 1)}, web.NewServer(t.Context(), d, slog.New(slog.DiscardHandler))
+			go srv.Serve(d.Listen(l)) //nolint:errcheck // until it is closed
+			defer srv.Close()
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			answers := bufio.NewReader(conn)
+			exchange := func(text string, status int) {
+				t.Helper()
+				if _, err := io.WriteString(conn, text); err != nil {
+					t.Fatal(err)
+				}
+				if a := d.read(answers); a.Code != status {
+					t.Fatalf("answered %d %s, want %d", a.Code, a.Body, status)
+				}
+			}
+			exchange("GET /v1 HTTP/1.1\r\nHost: x\r\n\r\n", http.StatusOK)
+			if err := (<-l.conns).SetWriteDeadline(time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+			exchange(tt.next, tt.statuses[0])
+			for _, status := range tt.statuses[1:] {
+				exchange("", status)
+			}
+		})
+	}
+}
+
 // TestTwoLengthsEndTheConnection: what follows a body with a Content-Length and a
 // Transfer-Encoding is not taken for a request, because a proxy may take it for
 // a part of the body.
@@ -208,7 +271,7 @@ func TestAProgramNeverGetsAPageOfTheDashboard(t *testing.T) {
 	for _, path := range []string{"/", "/devices", "/nothing"} {
 		for _, headers := range [][]string{
 			{"Authorization", "Bearer pst_x"}, {"Authorization", ""}, {"Accept", "application/json"}, {"Accept", "application/json, text/plain, */*"},
-			{"Accept", "application/problem+json, application/json;q=0.9"},
+			{"Accept", "application/problem+json, application/json;q=0.9"}, {"Content-Type", "application/json"},
 		} {
 			if a := d.get(path, headers...); d.reason(a) != postern.NotFound {
 				t.Errorf("%s with %v is answered %d %s", path, headers, a.Code, a.Body)

@@ -87,6 +87,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(obs.WithRequest(r.Context(), q))
 	rec.request = r
 	served(r.Context())
+	if r.ProtoMajor == 1 {
+		rec.roll() // net/http may write 100 Continue, and the deadline of an earlier response may have passed
+	}
 	defer func() {
 		p := recover()
 		started := rec.sent
@@ -156,10 +159,10 @@ func (d *Door) handler(r *http.Request) http.Handler {
 	return d.dashboard
 }
 
-// callsAPI tells whether a request comes from a program that wants JSON.
+// callsAPI tells whether a request comes from a program that sends or wants JSON.
 func callsAPI(h http.Header) bool {
 	accept := strings.ToLower(strings.Join(h["Accept"], ","))
-	return len(h["Authorization"]) > 0 ||
+	return len(h["Authorization"]) > 0 || strings.Contains(strings.ToLower(h.Get("Content-Type")), "json") ||
 		strings.Contains(accept, "json") && !strings.Contains(accept, "html")
 }
 
