@@ -12,23 +12,26 @@ import (
 	"strings"
 	"testing"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "github.com/jackc/pgx/v5/stdlib" // the drivers
+	_ "modernc.org/sqlite"
 )
 
 // id matches an id of Postern in a row.
 var id = regexp.MustCompile(`\b[a-z]{2,3}_[0-9A-HJKMNP-TV-Z]{26}\b`)
 
-// RowsOf returns, sorted, every row of an SQLite database that belongs to a workspace: the
-// rows that contain its id, and those without a workspace id that contain an id which
-// occurs in such a row. A row is its table and its values as text. The store may be open.
-func RowsOf(tb testing.TB, dir, workspace string) (list []string) {
+// RowsOf returns, sorted, every row of a database that belongs to a workspace: the rows
+// that contain its id, and those without a workspace id that contain an id which occurs in
+// such a row. A row is its table and its values as text. The database is the directory of
+// an SQLite database or the URL of a PostgreSQL database. The store may be open.
+func RowsOf(tb testing.TB, database, workspace string) (list []string) {
 	tb.Helper()
-	rows, err := everyRow(tb.Context(), filepath.Join(dir, "postern.db"))
+	rows, err := everyRow(tb.Context(), database)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	things := thingsOf(workspace, rows)
 	for _, row := range rows {
-		if strings.Contains(row, workspace) || ofNoOther(row, workspace, rows) {
+		if strings.Contains(row, workspace) || ofNoOther(row, things) {
 			list = append(list, row)
 		}
 	}
@@ -36,29 +39,42 @@ func RowsOf(tb testing.TB, dir, workspace string) (list []string) {
 	return list
 }
 
-// ofNoOther reports whether a row without a workspace id belongs to the workspace by
-// another id that it contains.
-func ofNoOther(row, workspace string, rows []string) bool {
+// thingsOf returns the ids in the rows that contain a workspace's id.
+func thingsOf(workspace string, rows []string) map[string]bool {
+	things := map[string]bool{}
+	for _, row := range rows {
+		if !strings.Contains(row, workspace) {
+			continue
+		}
+		for _, thing := range id.FindAllString(row, -1) {
+			things[thing] = true
+		}
+	}
+	return things
+}
+
+// ofNoOther reports whether a row without a workspace id belongs to a workspace by another
+// id that it contains.
+func ofNoOther(row string, things map[string]bool) bool {
 	if strings.Contains(row, "ws_") {
 		return false
 	}
-	for _, thing := range id.FindAllString(row, -1) {
-		if slices.ContainsFunc(rows, func(r string) bool {
-			return strings.Contains(r, workspace) && strings.Contains(r, thing)
-		}) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(id.FindAllString(row, -1), func(thing string) bool { return things[thing] })
 }
 
-func everyRow(ctx context.Context, file string) (list []string, err error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro&_pragma=busy_timeout(5000)")
+func everyRow(ctx context.Context, database string) (list []string, err error) {
+	driver, source := "sqlite", "file:"+filepath.Join(database, "postern.db")+"?mode=ro&_pragma=busy_timeout(5000)"
+	names := `SELECT name FROM sqlite_master WHERE type = 'table'`
+	if strings.HasPrefix(database, "postgres") {
+		driver, source = "pgx", database
+		names = `SELECT tablename FROM pg_tables WHERE schemaname = current_schema()`
+	}
+	db, err := sql.Open(driver, source)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	tables, err := textRows(ctx, db, `SELECT name FROM sqlite_master WHERE type = 'table'`)
+	tables, err := textRows(ctx, db, names)
 	for _, table := range tables {
 		rows, rowsErr := textRows(ctx, db, `SELECT * FROM "`+table+`"`)
 		err = errors.Join(err, rowsErr)
