@@ -8,18 +8,25 @@ import (
 )
 
 // StopClock lets the clock of the limiter stand still: what is used up does not
-// come back. It is for tests, and must come before the first Take and Look.
-func (l *Limiter) StopClock() { l.counts = stopped{l.counts, time.Now()} }
-
-// stopped is a store of counters whose clock stands still.
-type stopped struct {
-	throttled.GCRAStoreCtx
-
-	now time.Time
+// come back. Like SetClock, it is for tests.
+func (l *Limiter) StopClock() {
+	now := time.Now()
+	l.SetClock(func() time.Time { return now })
 }
 
-// GetWithTime returns a counter and always the same time.
-func (s stopped) GetWithTime(ctx context.Context, name string) (int64, time.Time, error) {
-	n, _, err := s.GCRAStoreCtx.GetWithTime(ctx, name)
-	return n, s.now, err
+// SetClock replaces the clock of the limiter. It is for tests, and must come before the
+// first Take and Look.
+func (l *Limiter) SetClock(now func() time.Time) { l.counts = clocked{l.counts, now} }
+
+// clocked is a store of counters with another clock.
+type clocked struct {
+	throttled.GCRAStoreCtx
+
+	now func() time.Time
+}
+
+// GetWithTime returns a counter and the time.
+func (c clocked) GetWithTime(ctx context.Context, name string) (int64, time.Time, error) {
+	n, _, err := c.GCRAStoreCtx.GetWithTime(ctx, name)
+	return n, c.now(), err
 }
