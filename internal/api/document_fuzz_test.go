@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"postern/internal/gateway"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/web"
 )
@@ -26,7 +27,8 @@ type prober struct {
 	ops     []operation
 	callers []*caller
 	turn    int
-	seen    map[string]map[int]int // answers by operation and status
+	seen    map[string]map[int]int                       // answers by operation and status
+	also    func(*attempt, *http.Response, []byte) error // what else must hold of an answer
 }
 
 // caller is a tenant with things to ask about.
@@ -38,7 +40,16 @@ type caller struct {
 
 func newProber(tb testing.TB, lie func(http.Handler) http.Handler) *prober {
 	tb.Helper()
-	s := newServer(tb)
+	p := proberOf(tb, newServer(tb), lie)
+	for range 4 {
+		p.callers = append(p.callers, p.caller())
+	}
+	return p
+}
+
+// proberOf makes a prober without callers.
+func proberOf(tb testing.TB, s *server, lie func(http.Handler) http.Handler) *prober {
+	tb.Helper()
 	s.api.SetPulse(5 * time.Millisecond)
 	p := &prober{server: s, wire: httptest.NewUnstartedServer(lie(s.handler)), seen: map[string]map[int]int{}}
 	p.wire.Config.MaxHeaderBytes = web.MaxHeaderBytes
@@ -52,9 +63,6 @@ func newProber(tb testing.TB, lie func(http.Handler) http.Handler) *prober {
 				}
 			}
 		}
-	}
-	for range 4 {
-		p.callers = append(p.callers, p.caller())
 	}
 	return p
 }
@@ -104,7 +112,7 @@ func ends() []string {
 func (p *prober) try(data []byte) error {
 	p.turn = (p.turn + 1) % len(p.callers)
 	c := p.callers[p.turn]
-	g := &generator{document: described(), dice: &dice{data}, things: c.things,
+	g := &generator{document: described(), dice: &dice{data: data}, things: c.things,
 		n: rand.Int()} // only so that keys differ
 	a := g.request(p.ops)
 	unlinked := func(id string) bool { return strings.Contains(a.target, id) }
@@ -145,11 +153,18 @@ func (p *prober) send(a *attempt) (status int, err error) {
 		return 0, fmt.Errorf("%s %s: the answer is cut: %w", a.method, a.target, err)
 	}
 	p.note(a, resp.StatusCode)
-	if err := a.judge(req, resp, body); err != nil {
+	err = a.judge(req, resp, body)
+	if err == nil && p.also != nil {
+		err = p.also(a, resp, body)
+	}
+	if err != nil {
 		return resp.StatusCode, fmt.Errorf("%s %.300s %.300q: %w", a.method, a.target, a.body, err)
 	}
 	return resp.StatusCode, nil
 }
+
+// enough is how much of an answer is read: more than one may have, except a stream.
+const enough = 2 * paging.MaxBytes
 
 // readUntilIdle reads an answer to its end, and a stream to its first heartbeat.
 func readUntilIdle(r io.Reader) ([]byte, error) {
@@ -158,7 +173,7 @@ func readUntilIdle(r io.Reader) ([]byte, error) {
 	for {
 		n, err := r.Read(part)
 		body.Write(part[:n])
-		if text, idle := bytes.CutSuffix(body.Bytes(), []byte(heartbeat)); idle {
+		if text, idle := bytes.CutSuffix(body.Bytes(), []byte(heartbeat)); idle || body.Len() > enough {
 			return text, nil
 		}
 		if err != nil {
@@ -230,13 +245,18 @@ func TestRequestsFromTheDocument(t *testing.T) {
 	})
 	p := probers[0]
 	for _, other := range probers[1:] {
-		for id, seen := range other.seen {
-			for status, n := range seen {
-				p.count(id, status, n)
-			}
-		}
+		p.add(other)
 	}
 	p.worth(t)
+}
+
+// add counts what another has seen.
+func (p *prober) add(other *prober) {
+	for id, seen := range other.seen {
+		for status, n := range seen {
+			p.count(id, status, n)
+		}
+	}
 }
 
 // probe makes a number of requests for each operation.
@@ -259,7 +279,18 @@ func (p *prober) probe(each int, seed uint64) {
 // never given.
 func (p *prober) worth(t *testing.T) {
 	t.Helper()
-	all := map[int]int{}
+	all := p.used(t)
+	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 431} {
+		if all[status] == 0 {
+			t.Errorf("no answer was %d: %v", status, all)
+		}
+	}
+}
+
+// used fails when an operation was never answered well, and counts the answers by status.
+func (p *prober) used(t testing.TB) (all map[int]int) {
+	t.Helper()
+	all = map[int]int{}
 	for _, op := range p.ops {
 		good := 0
 		for status, n := range p.seen[op.OperationID] {
@@ -272,12 +303,8 @@ func (p *prober) worth(t *testing.T) {
 			t.Errorf("%s was never answered well: %v", op.OperationID, p.seen[op.OperationID])
 		}
 	}
-	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 431} {
-		if all[status] == 0 {
-			t.Errorf("no answer was %d: %v", status, all)
-		}
-	}
 	t.Logf("answers: %v", all)
+	return all
 }
 
 // TestTheProberFindsLies lets a server answer otherwise than the document says.

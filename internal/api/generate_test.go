@@ -13,7 +13,10 @@ import (
 
 // dice are choices that a fuzzer makes. Where they end every choice is the
 // first, which is always the ordinary one: no bytes make an ordinary request.
-type dice struct{ data []byte }
+type dice struct {
+	data []byte
+	rare int // odd choices are made once in so many times; at least 8
+}
 
 // roll gives a number below n.
 func (d *dice) roll(n int) int {
@@ -25,8 +28,8 @@ func (d *dice) roll(n int) int {
 	return int(b) % n
 }
 
-// seldom tells, about once in eight times, to do something odd.
-func (d *dice) seldom() bool { return d.roll(8) == 7 }
+// seldom tells, about once in eight times or less often, to do something odd.
+func (d *dice) seldom() bool { return d.roll(max(d.rare, 8)) == 7 }
 
 // of picks one of the list.
 func of[T any](d *dice, list ...T) T { return list[d.roll(len(list))] }
@@ -48,6 +51,8 @@ type generator struct {
 	*dice
 	things map[string][]string // ids by their prefix; cursors
 	n      int                 // requests made so far
+	mark   string              // is put into every free text of a body
+	keys   int                 // idempotency keys that others use too; 0: none is used twice
 }
 
 // request makes one.
@@ -159,6 +164,9 @@ func (g *generator) headers(a *attempt) {
 		case g.seldom():
 			a.plain = false
 			a.header.Set(p.Name, of(g.dice, `"`, `"a`, "a b", strings.Repeat("k", 256), "", "é", "k", `"k"`))
+		case g.keys > 0 && g.roll(4) == 3:
+			a.plain = false // it may have been used with another body
+			a.header.Set(p.Name, fmt.Sprintf("shared%d", g.roll(g.keys)))
 		default:
 			a.header.Set(p.Name, fmt.Sprintf("k%d", g.n))
 		}
@@ -173,7 +181,8 @@ func (g *generator) headers(a *attempt) {
 func (g *generator) bodyOf(a *attempt) {
 	schema := g.form(g.tree(pointer(a.op.place, "requestBody", "content", "application/json", "schema")))
 	value, _ := g.value(schema, 0).(map[string]any)
-	if value["method"] == "code" || value["phoneNumber"] != nil {
+	if value["method"] == "code" || value["phoneNumber"] != nil || value["messageId"] != nil ||
+		value["url"] != nil && a.op.method == http.MethodPatch {
 		a.plain = false // what goes with what is said in words
 	}
 	if g.seldom() {
@@ -281,12 +290,22 @@ func (g *generator) object(s map[string]any, depth int) map[string]any {
 		must := slices.Contains(required, any(name))
 		if must || g.roll(2) == 1 && (shown || p["type"] != "string" || p["enum"] != nil) {
 			v[name] = g.value(p, depth+1)
+			g.marked(v, name)
 		}
 	}
 	if free, ok := s["additionalProperties"].(map[string]any); ok && g.roll(2) == 1 {
 		v["X-Order"] = g.value(free, depth+1)
+		g.marked(v, "X-Order")
 	}
 	return v
+}
+
+// marked puts the mark into a member that takes any text.
+func (g *generator) marked(v map[string]any, name string) {
+	text, ok := v[name].(string)
+	if ok && g.mark != "" && slices.Contains([]string{"name", "body", "description", "url", "X-Order"}, name) {
+		v[name] = text + "-" + g.mark
+	}
 }
 
 // withIDs puts an id that is there in place of an example's.

@@ -102,6 +102,7 @@ type server struct {
 	handler *web.Door
 	db      *store.Store
 	dir     string // of the database
+	url     string // of the PostgreSQL database; "" for the one in dir
 	g       *gateway.Gateway
 	log     *safeBuffer
 
@@ -161,7 +162,7 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &server{t: tb, db: db, dir: dir, log: &safeBuffer{}, closeStore: closeStore}
+	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore}
 	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
 		GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
 		CheckURL: func(u string) error {

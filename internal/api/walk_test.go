@@ -196,11 +196,15 @@ func (t *tenant) namesOneThing(method string, owners, own [2]string) {
 	}
 }
 
-func unchanged(t *testing.T, before, after []string) {
+func unchanged(t testing.TB, before, after []string) {
 	t.Helper()
+	old := map[string]bool{}
+	for _, row := range before {
+		old[row] = true
+	}
 	// The key cache writes when a key was used last, which is the owner's own doing.
 	for _, row := range after {
-		if !slices.Contains(before, row) && !strings.HasPrefix(row, "api_key ") {
+		if !old[row] && !strings.HasPrefix(row, "api_key ") {
 			t.Errorf("a row of the owner's is new or changed: %.200q", row)
 		}
 	}
