@@ -86,7 +86,7 @@ SEED    ?= 0
 DATABASE ?= sqlite
 
 chaos: ## kill the gateway under load and check its promises (CYCLES= or SECONDS=, SEED=, DATABASE=postgres)
-	$(GO) test ./internal/chaos -count=1 -run Kills -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -database $(DATABASE) -timeout 120m -v
+	$(GO) test ./internal/chaos -count=1 -run Kills -mix -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -database $(DATABASE) -timeout 120m -v
 
 lint: ## run vet and golangci-lint (pinned), with and without fail points
 	$(GO) vet ./...

@@ -14,6 +14,7 @@ import (
 var (
 	cycles  = flag.Int("cycles", 10, "how often to kill the gateway")
 	seconds = flag.Int("seconds", 0, "how long to kill it, in seconds, instead of -cycles")
+	mixed   = flag.Bool("mix", false, "let other callers of the gateway stall, search and flood meanwhile")
 	seed    = flag.Uint64("seed", 0, "seed of all random choices; 0: from the clock")
 	// database is the gateway's engine.
 	database = flag.String("database", "sqlite", "sqlite or postgres")
@@ -28,7 +29,7 @@ func seedOrClock() uint64 {
 
 // TestNothingIsLostOrDoubledByKills proves "What must always be true" of
 // docs/architecture.md: it kills the gateway with SIGKILL at random moments while work is
-// queued.
+// queued, and with -mix while other callers stall, search and flood.
 func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 	bin, err := built()
 	if err != nil {
@@ -37,13 +38,19 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 	w := newWorld(t, options{
 		Bin: bin, Devices: 10, Callers: 3, Room: 40, Seed: seedOrClock(), Stumble: true, Faults: faults(),
 	})
+	var m *mix
+	if *mixed {
+		m = startMix(w)
+	}
 	w.driver.start()
 	w.killAgainAndAgain()
+	m.end()
 	w.settle()
 	e := w.evidence()
-	t.Log(w.summary(e))
+	t.Log(w.summary(e) + m.summary())
 	w.report(chaos.Judge(e))
-	w.provesSomething(e)
+	w.report(m.judge(w.kills))
+	w.provesSomething(e, m)
 }
 
 // faults lists the vendor's faults. After the last two the gateway waits for a timeout of
@@ -60,18 +67,22 @@ func faults() []string {
 }
 
 // provesSomething fails a run that has not met the situations it was made for.
-func (w *world) provesSomething(e chaos.Evidence) {
+func (w *world) provesSomething(e chaos.Evidence, m *mix) {
 	again := map[string]int{} // posts, by event
 	for _, p := range e.Posts {
 		again[p.EventID]++
 	}
-	for what, n := range map[string]int{
+	proof := map[string]int{
 		"messages that came to their end between two kills": int(w.flow()),
 		"requests that a kill broke off":                    int(w.driver.broken.Load()),
 		"messages that were sent again under the same id":   resends(e),
 		"events that were posted again":                     len(e.Posts) - len(again),
 		"messages to nobody, which were given back":         strings.Count(fmt.Sprint(e.State.Messages), "RECIPIENT_NOT_FOUND"),
-	} {
+	}
+	for what, n := range m.counts() {
+		proof[what] = int(n)
+	}
+	for what, n := range proof {
 		if n == 0 && w.kills > 3 {
 			w.t.Errorf("the run proves little: no %s", what)
 		}

@@ -39,6 +39,7 @@ type driver struct {
 	sent, received, failed  atomic.Int64  // messages that the receiver was told of; failed ones count as sent too
 	moved                   chan struct{} // has room for one token: sent or received has grown
 	repeats, broken, faults atomic.Int64
+	throttled               atomic.Int64 // answers that the rate is exceeded
 
 	mu       sync.Mutex
 	accepted map[string][]string // ids of accepted messages, by the URL of the process that answered
@@ -203,7 +204,9 @@ func (d *driver) untilTold(a chaos.Ask) {
 		switch told.Status {
 		case 0:
 			d.broken.Add(1)
-		case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		case http.StatusTooManyRequests:
+			d.throttled.Add(1)
+		case http.StatusConflict, http.StatusServiceUnavailable:
 		case http.StatusAccepted:
 			d.accept(url, told.MessageID)
 			return

@@ -223,7 +223,7 @@ func (d *delivering) delivered() bool {
 func (d *delivering) evidence() chaos.FlatOut {
 	d.t.Helper()
 	posts, retries := d.targets.all()
-	state, err := chaos.ReadState(d.t.Context(), d.gateway.dir, d.url)
+	state, err := chaos.ReadState(d.t.Context(), d.gateway.dir, d.url, "")
 	if err != nil {
 		d.t.Fatal(err)
 	}

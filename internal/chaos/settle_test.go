@@ -207,17 +207,29 @@ func (w *world) undelivered() string {
 
 // queued counts the messages and receipts that the gateway has not acknowledged.
 func (w *world) queued() (n int) {
-	var accounts struct{ Data []struct{ Queued int } }
+	var accounts struct {
+		Data []struct {
+			Number string
+			Queued int
+		}
+	}
 	if err := w.vendor.ask("GET", "/accounts", nil, &accounts); err != nil {
 		w.t.Error(err)
 	}
 	for _, a := range accounts.Data {
-		n += a.Queued
+		if w.has(a.Number) {
+			n += a.Queued
+		}
 	}
 	return n
 }
 
-// ledger reads the vendor's ledger.
+// has reports whether a number is that of a device of the workspace.
+func (w *world) has(number string) bool {
+	return slices.ContainsFunc(w.devices, func(d device) bool { return d.number == number })
+}
+
+// ledger reads what the vendor's ledger has about the devices of the workspace.
 func (w *world) ledger() (entries []chaos.Entry) {
 	w.t.Helper()
 	for after := int64(0); ; {
@@ -231,6 +243,7 @@ func (w *world) ledger() (entries []chaos.Entry) {
 		if len(page.Data) == 0 {
 			return entries
 		}
+		page.Data = slices.DeleteFunc(page.Data, func(e chaos.Entry) bool { return !w.has(e.Account) })
 		entries, after = append(entries, page.Data...), page.Next
 	}
 }

@@ -61,16 +61,21 @@ type Delivery struct {
 
 // ReadState reads the database of a stopped server: the one with the URL, or without a
 // URL the file in the data directory. The SQL is the harness's own, so that an incorrect
-// query of the store cannot hide what it did to the rows.
-func ReadState(ctx context.Context, dir, url string) (s State, err error) {
+// query of the store cannot hide what it did to the rows. It reads the rows of one workspace,
+// or with "" those of all.
+func ReadState(ctx context.Context, dir, url, workspace string) (s State, err error) {
 	db, err := open(dir, url)
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	where := ""
+	if workspace != "" {
+		where = ` WHERE workspace_id = '` + workspace + `'`
+	}
 	s.Devices, s.Sequences = map[string]string{}, map[string]int64{}
 	return s, errors.Join(
-		each(ctx, db, `SELECT id, phone_number, sequence FROM device`, func(r *sql.Rows) error {
+		each(ctx, db, `SELECT id, phone_number, sequence FROM device`+where, func(r *sql.Rows) error {
 			var id, number string
 			var sequence int64
 			err := r.Scan(&id, &number, &sequence)
@@ -78,7 +83,7 @@ func ReadState(ctx context.Context, dir, url string) (s State, err error) {
 			return err
 		}),
 		each(ctx, db,
-			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left FROM message ORDER BY n`,
+			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left FROM message`+where+` ORDER BY n`,
 			func(r *sql.Rows) error {
 				var m Message
 				err := r.Scan(&m.ID, &m.Device, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body,
@@ -86,18 +91,18 @@ func ReadState(ctx context.Context, dir, url string) (s State, err error) {
 				s.Messages = append(s.Messages, m)
 				return err
 			}),
-		each(ctx, db, `SELECT id, device_id, type, sequence, body FROM event ORDER BY position`,
+		each(ctx, db, `SELECT id, device_id, type, sequence, body FROM event`+where+` ORDER BY position`,
 			func(r *sql.Rows) error {
 				e, err := scanEvent(r)
 				s.Events = append(s.Events, e)
 				return err
 			}),
-		each(ctx, db, `SELECT `+deliveryColumns+` FROM delivery ORDER BY n`, func(r *sql.Rows) error {
+		each(ctx, db, `SELECT `+deliveryColumns+` FROM delivery`+where+` ORDER BY n`, func(r *sql.Rows) error {
 			d, err := scanDelivery(r)
 			s.Deliveries = append(s.Deliveries, d)
 			return err
 		}),
-		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`).Scan(&s.Used),
+		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`+where).Scan(&s.Used),
 	)
 }
 

@@ -77,11 +77,12 @@ type world struct {
 	receiver *receiver
 	driver   *driver
 
-	key     string
-	header  http.Header // of the API
-	hook    string      // the endpoint's id
-	devices []device
-	numbers map[string]string // by device
+	workspace string
+	key       string
+	header    http.Header // of the API
+	hook      string      // the endpoint's id
+	devices   []device
+	numbers   map[string]string // by device
 
 	boots []time.Duration
 	kills int
@@ -156,10 +157,13 @@ func (w *world) databaseFlags() []string {
 }
 
 // furnish creates a workspace with a key.
-func (w *world) furnish() {
+func (w *world) furnish() { w.furnishWith("chaos", "enterprise") }
+
+func (w *world) furnishWith(name, plan string) {
 	w.t.Helper()
 	var made struct{ ID, Key string }
-	w.command(&made, "workspace", "create", "--name", "chaos", "--plan", "enterprise")
+	w.command(&made, "workspace", "create", "--name", name, "--plan", plan)
+	w.workspace = made.ID
 	w.command(&made, "key", "create", "--workspace", made.ID, "--name", "driver")
 	w.key = made.Key
 	w.header = http.Header{"Authorization": {"Bearer " + made.Key}}
@@ -264,11 +268,13 @@ func (w *world) evidence() chaos.Evidence {
 	if e.Calls, err = chaos.ReadJournal[chaos.Call](filepath.Join(w.dir, "driver.jsonl")); err != nil {
 		w.t.Fatal(err)
 	}
-	if e.Posts, err = chaos.ReadJournal[chaos.Post](w.receiver.path); err != nil {
-		w.t.Fatal(err)
+	if w.receiver != nil {
+		if e.Posts, err = chaos.ReadJournal[chaos.Post](w.receiver.path); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	e.Vendor = w.ledger()
-	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir, w.url); err != nil {
+	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir, w.url, w.workspace); err != nil {
 		w.t.Fatal(err)
 	}
 	log, err := os.Open(w.gateway.log.Name())
