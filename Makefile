@@ -73,7 +73,7 @@ test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
 	./scripts/fuzz $(LONG)
 	./scripts/fuzz $(LONG_DOCUMENT) FuzzDocument
-	$(GO) test ./internal/chaos -count=1 -run Point -everything -v -timeout 20m
+	$(GO) test ./internal/chaos -count=1 -run 'Point|Saboteur' -everything -v -timeout 20m
 	$(GO) test ./internal/chaos -count=1 -run OneKey -rounds 1000 -timeout 20m -v
 	$(GO) test ./internal/chaos -count=1 -run FlatOut -flatout 500 -database $(DATABASE) -timeout 30m -v
 	$(GO) test ./internal/api -count=1 -run 'Exact|UsageIsTrue' -histories 1000 -timeout 20m -v

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	cycles  = flag.Int("cycles", 10, "how often to kill the gateway")
+	cycles  = flag.Int("cycles", 6, "how often to kill the gateway")
 	seconds = flag.Int("seconds", 0, "how long to kill it, in seconds, instead of -cycles")
 	mixed   = flag.Bool("mix", false, "let other callers of the gateway stall, search and flood meanwhile")
 	seed    = flag.Uint64("seed", 0, "seed of all random choices; 0: from the clock")

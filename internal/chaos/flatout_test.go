@@ -17,7 +17,7 @@ import (
 	"postern/internal/chaos"
 )
 
-var flatOut = flag.Int("flatout", 10, "how often to kill the gateway while it delivers at full speed")
+var flatOut = flag.Int("flatout", 5, "how often to kill the gateway while it delivers at full speed")
 
 const (
 	heapSize = 2000 // messages in a backlog

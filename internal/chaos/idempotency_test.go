@@ -22,7 +22,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var rounds = flag.Int("rounds", 20, "how many idempotency keys to use; every third round kills the gateway")
+var rounds = flag.Int("rounds", 6, "how many idempotency keys to use; every third round kills the gateway")
 
 // post is a request with an idempotency key.
 type post struct{ text string } // the text of the message

@@ -25,10 +25,11 @@ import (
 type binaries struct{ postern, vendorsim string }
 
 // built returns the programs as they are released; rigged returns them with fail points
-// and saboteurs.
+// and saboteurs, which only the gateway has.
 var (
-	built  = sync.OnceValues(func() (binaries, error) { return build("") })
-	rigged = sync.OnceValues(func() (binaries, error) { return build("failpoints") })
+	built         = sync.OnceValues(func() (binaries, error) { return build("") })
+	rigged        = sync.OnceValues(func() (binaries, error) { return build("failpoints") })
+	vendorProgram = sync.OnceValues(func() (string, error) { return goBuild("", "vendorsim") })
 )
 
 var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "chaos-bin") })
@@ -42,18 +43,26 @@ func TestMain(m *testing.M) {
 }
 
 func build(tags string) (b binaries, err error) {
-	root, err := buildDir()
-	if err := errors.Join(err, lookAtSources()); err != nil {
+	if b.vendorsim, err = vendorProgram(); err != nil {
 		return b, err
 	}
-	dir := filepath.Join(root, "with-"+tags) + "/"
-	cmd := exec.Command("go", "build", "-tags", tags, "-ldflags", "-s -w", "-o", dir, "postern/cmd/postern",
-		"postern/cmd/vendorsim")
+	b.postern, err = goBuild(tags, "postern")
+	return b, err
+}
+
+// goBuild builds one of the programs and returns its path.
+func goBuild(tags, program string) (string, error) {
+	root, err := buildDir()
+	if err := errors.Join(err, lookAtSources()); err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "with-"+tags, program)
+	cmd := exec.Command("go", "build", "-tags", tags, "-ldflags", "-s -w", "-o", path, "postern/cmd/"+program)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return b, fmt.Errorf("build: %w\n%s", err, out)
+		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return binaries{dir + "postern", dir + "vendorsim"}, nil
+	return path, nil
 }
 
 // lookAtSources calls stat on every source file, so that the test cache knows that the

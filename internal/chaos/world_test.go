@@ -241,13 +241,20 @@ func (w *world) api(method, path string, in, out any) {
 	}
 }
 
-// await waits until ok returns true.
+// await waits until ok returns true. It looks again after a while that is longer when
+// looking takes longer, so that it leaves the processor to the programs.
 func (w *world) await(what string, ok func() bool) {
-	for deadline := time.Now().Add(patience(w.t)); !ok(); <-time.After(10 * time.Millisecond) {
+	const share = 5 // of the time is for looking: one in so many parts
+	for deadline := time.Now().Add(patience(w.t)); ; {
+		began := time.Now()
+		if ok() {
+			return
+		}
 		if time.Now().After(deadline) {
 			w.t.Errorf("waited in vain for %s", what)
 			return
 		}
+		<-time.After(max(10*time.Millisecond, (share-1)*time.Since(began)))
 	}
 }
 
