@@ -135,7 +135,7 @@ func (n *neighbours) proberFor(s *side) *prober {
 // workers is how many requests are under way at once.
 func workers() int { return 8 * runtime.GOMAXPROCS(0) }
 
-// ask makes requests as the workspaces, at the same time.
+// ask makes at least so many requests as the workspaces, at the same time.
 func (n *neighbours) ask(count int, sides ...*side) {
 	n.t.Helper()
 	var wg sync.WaitGroup
@@ -145,7 +145,7 @@ func (n *neighbours) ask(count int, sides ...*side) {
 		probers[i] = n.proberFor(side)
 		chance := rand.New(rand.NewPCG(rand.Uint64(), uint64(i)))
 		wg.Go(func() {
-			for range count / len(probers) {
+			for range count/len(probers) + 1 {
 				if err := side.try(probers[i], chance); err != nil {
 					n.t.Error(err)
 				}
