@@ -35,7 +35,15 @@ type newLink struct {
 	AllowSecond         bool     `json:"allowSecond,omitempty" doc:"Allow a number that another device of the workspace is linked to. Both devices then get its messages."`
 }
 
-func (h links) open(ctx context.Context, q *request, in *linkInput) (*made[postern.Link], error) {
+// openedLink is a new attempt, where it is, and when to look again.
+type openedLink struct {
+	Location   string `header:"Location" doc:"Where the new resource is." example:"/v1/devices/dev_01JD8Z3NDEKTSV4RRFFQ69G5FA/link"`
+	Replayed   string `header:"Idempotent-Replayed" enum:"true" doc:"Present when this is the stored response to an earlier request with the same Idempotency-Key."`
+	RetryAfter string `header:"Retry-After" doc:"Present while the code to show is on its way: how many seconds to wait." example:"1"`
+	Body       postern.Link
+}
+
+func (h links) open(ctx context.Context, q *request, in *linkInput) (*openedLink, error) {
 	var b newLink
 	if in.Body != nil {
 		b = *in.Body
@@ -44,7 +52,20 @@ func (h links) open(ctx context.Context, q *request, in *linkInput) (*made[poste
 		Method: b.Method, PhoneNumber: b.PhoneNumber, ExpectedNumber: b.ExpectedPhoneNumber,
 		AllowNewNumber: b.AllowNewNumber, AllowSecond: b.AllowSecond,
 	}, q.idem)
-	return answerMade(c, err, func(l postern.Link) string { return "/v1/devices/" + string(l.DeviceID) + "/link" })
+	out, err := answerMade(c, err, func(l postern.Link) string { return "/v1/devices/" + string(l.DeviceID) + "/link" })
+	if err != nil {
+		return nil, err
+	}
+	return &openedLink{out.Location, out.Replayed, untilCode(c.Value), out.Body}, nil
+}
+
+// untilCode returns how many seconds to wait before an attempt shows its first code; "" when
+// it shows one, or never will.
+func untilCode(l postern.Link) string {
+	if l.Status != postern.LinkPending || l.QR != "" || l.PairingCode != "" {
+		return ""
+	}
+	return strconv.Itoa(problem.Seconds(codeWait))
 }
 
 // shownLink is an attempt, and when to look again.
@@ -58,12 +79,10 @@ func (h links) get(ctx context.Context, q *request, in *deviceInput) (*shownLink
 	if err != nil {
 		return nil, err
 	}
-	out := &shownLink{Body: l}
-	if sees := q.caller.Permit(postern.DevicesWrite) == nil; sees && l.Status == postern.LinkPending && l.QR == "" &&
-		l.PairingCode == "" {
-		out.RetryAfter = strconv.Itoa(problem.Seconds(codeWait))
+	if q.caller.Permit(postern.DevicesWrite) != nil {
+		return &shownLink{Body: l}, nil // it never sees a code
 	}
-	return out, nil
+	return &shownLink{untilCode(l), l}, nil
 }
 
 type emptyInput struct {

@@ -162,7 +162,11 @@ func TestRetryAfterWhileACodeIsOnItsWay(t *testing.T) {
 	mine := newServer(t).tenant("starter")
 	id := mine.device("d", postern.Unlinked)
 	link := "/v1/devices/" + string(id) + "/link"
-	mine.do("POST", link, `{}`).want(http.StatusCreated, "")
+	opened := mine.do("POST", link, `{}`)
+	opened.want(http.StatusCreated, "")
+	if got := opened.Header().Get("Retry-After"); got != "1" {
+		t.Errorf("a new attempt without a code has Retry-After %q", got)
+	}
 	targets := []string{link, link + "/qr.svg", link + "/qr.png"}
 	told := func(key string) (list []string) {
 		for _, target := range targets {
