@@ -71,7 +71,7 @@ func (f figure) judge() error {
 	}
 	ratio := median(f.ours) / median(f.bare)
 	switch {
-	case ratio < f.floor:
+	case f.floor > 0 && ratio < f.floor: // without a floor it may be negative
 		return fmt.Errorf("%s is at %.2f of its bare limit, want %.2f", f.name, ratio, f.floor)
 	case f.ceiling > 0 && ratio > f.ceiling:
 		return fmt.Errorf("%s is at %.2f of what it is without, want at most %.2f", f.name, ratio, f.ceiling)
