@@ -12,8 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the drivers
-	_ "modernc.org/sqlite"
+	_ "modernc.org/sqlite" // the driver; that of PostgreSQL comes with internal/db
 )
 
 // id matches an id of Postern in a row.
