@@ -100,7 +100,7 @@ func (a *API) TellRate(r *http.Request, client netip.Addr, h http.Header) {
 			a.throttle.show(ctx, caller, h)
 			return
 		case postern.ReasonOf(err) == postern.Unauthorized:
-			_ = a.throttle.strike(ctx, client, h) // the answer stays what it is
+			_ = a.throttle.strike(ctx, client, h) // the response keeps its own status; only its headers and the count change
 		}
 	}
 	if h["Ratelimit"] == nil {
@@ -137,7 +137,7 @@ func encode(w io.Writer, v any) error {
 	if rw, ok := w.(http.ResponseWriter); ok {
 		rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	}
-	_, _ = w.Write(b)
+	_, _ = w.Write(b) // the client may be gone, and nobody else reads the error
 	return nil
 }
 

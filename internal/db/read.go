@@ -15,7 +15,7 @@ import (
 // the driver interrupts nothing later. PostgreSQL ends it at once, and the connection is
 // replaced.
 
-// Row reads one row into dst, by its key. The error is sql.ErrNoRows when there is none.
+// Row reads the row with a given key into dst. It returns sql.ErrNoRows if no row matches.
 func (db *DB) Row(ctx context.Context, query string, args []any, dst ...any) error {
 	return db.One(ctx, query, args...).Scan(dst...)
 }

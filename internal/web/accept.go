@@ -11,9 +11,9 @@ const (
 	gzipCoding   = "gzip"
 )
 
-// coding returns the content coding that a client prefers; "" is none. Without a preference
-// of the client it is Brotli, and gzip before none (RFC 9110, 12.5.3). A client that accepts
-// nothing that we have gets the response as it is.
+// coding returns the content coding for a client: the one that it prefers, or "" for an
+// uncompressed response (RFC 9110, section 12.5.3). If it likes several equally, Brotli comes
+// first, then gzip. A client that accepts none of ours gets the response uncompressed.
 func coding(accept []string) string {
 	weights := weightsOf(accept)
 	best, most := "", weights["identity"]

@@ -36,7 +36,7 @@ func doorOf(t *testing.T, serve http.HandlerFunc) *door {
 // timed is a client that notes how much it may take under each deadline.
 type timed struct {
 	*httptest.ResponseRecorder
-	left      time.Time // the deadline; zero is none
+	left      time.Time // the deadline; zero means that none is set
 	deadlines int
 	largest   int // bytes written under one deadline
 	now       int

@@ -40,8 +40,8 @@ func (f *flight) read(p []byte) {
 	f.tell()
 }
 
-// decodedOne sees that whatsmeow is done with the bytes of a frame. The stanza, which is
-// handled next, is nil if there is none.
+// decodedOne is called when whatsmeow has decoded a frame. node is the stanza that it handles
+// next, or nil if the frame contained no valid stanza.
 func (f *flight) decodedOne(node *waBinary.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
