@@ -40,8 +40,8 @@ func (f *flight) read(p []byte) {
 	f.tell()
 }
 
-// decodedOne is called when whatsmeow has decoded a frame. node is the stanza that it handles
-// next, or nil if the frame contained no valid stanza.
+// decodedOne is called when whatsmeow is done with the bytes of a frame. node is the stanza
+// that it handles next, or nil if the frame contained none.
 func (f *flight) decodedOne(node *waBinary.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
