@@ -10,11 +10,12 @@ import (
 const (
 	minPassword    = 10 // characters
 	maxPassword    = 256
-	maxEmail       = 254      // bytes (RFC 5321, 4.5.3.1.3, without the brackets)
-	hashMemory     = 64 << 10 // KiB
-	maxHashing     = 4        // passwords hashed at the same time, with 64 MiB each
-	maxHashQueue   = 64       // passwords of strangers that are being hashed or wait for it
-	maxHashOfQueue = 4        // the same of one network, or of one account that is known to its browser
+	maxEmail       = 254     // bytes (RFC 5321, 4.5.3.1.3, without the brackets)
+	hashMemory     = 7 << 10 // KiB
+	hashPasses     = 5
+	maxHashing     = 4  // passwords hashed at the same time, with 7 MiB each
+	maxHashQueue   = 64 // passwords of strangers that are being hashed or wait for it
+	maxHashOfQueue = 4  // the same of one network, or of one account that is known to its browser
 	maxSessions    = postern.MaxSignIns
 	maxPasskeys    = postern.MaxPasskeys
 	maxIdentities  = postern.MaxIdentities

@@ -17,11 +17,11 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// hashing hashes passwords with argon2id, 64 MiB and three passes, which RFC 9106
-// recommends where memory is limited. It hashes only a few at the same time, so that many
-// sign-ins at once take time and not memory. Each network has a short queue. Those who are
-// known to their account wait in queues of their own and go first, so that no number of
-// strangers delays them.
+// hashing hashes passwords with argon2id, 7 MiB and five passes: one of the settings of
+// OWASP's Password Storage Cheat Sheet (decision 0025). It hashes only a few at the same
+// time, so that many sign-ins at once take time and not memory. Each network has a short
+// queue. Those who are known to their account wait in queues of their own and go first, so
+// that no number of strangers delays them.
 type hashing struct {
 	params argon2id.Params
 	none   string // hash of no password, so that an unknown address takes as long as a known one
@@ -46,11 +46,12 @@ func queueOf(address string) queue { return queue{name: throttle.Network(address
 func newHashing(memory uint32) *hashing {
 	memory = cmp.Or(memory, hashMemory)
 	return &hashing{
-		params: argon2id.Params{Memory: memory, Iterations: 3, Parallelism: 1, SaltLength: 16, KeyLength: 32},
+		params: argon2id.Params{Memory: memory, Iterations: hashPasses, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 		free:   max(1, min(runtime.GOMAXPROCS(0)/2, maxHashing)),
 		places: map[queue]int{},
 		none: fmt.Sprintf(
-			"$argon2id$v=19$m=%d,t=3,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", memory,
+			"$argon2id$v=19$m=%d,t=%d,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+			memory, hashPasses,
 		),
 	}
 }
@@ -159,11 +160,30 @@ func (h *hashing) hash(ctx context.Context, q queue, password string) (string, e
 		return "", err
 	}
 	defer done()
+	return h.create(password)
+}
+
+// create hashes a password. The caller has a slot.
+func (h *hashing) create(password string) (string, error) {
 	hash, err := argon2id.CreateHash(password, &h.params)
 	if err != nil {
 		return "", fmt.Errorf("hash a password: %w", err)
 	}
 	return hash, nil
+}
+
+// renewed returns a new hash of a password that has hash, or "" if hash was made with
+// today's parameters.
+func (p place) renewed(ctx context.Context, password, hash string) (string, error) {
+	if now, _, _, err := argon2id.DecodeHash(hash); err != nil || *now == p.h.params {
+		return "", err
+	}
+	done, err := p.slot(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	return p.h.create(password)
 }
 
 // matches tells whether a password has a hash; the hash "" matches no password.

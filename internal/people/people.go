@@ -65,7 +65,7 @@ type Options struct {
 	Box *seal.Box
 	// BaseURL is where browsers reach the dashboard. Passkeys are bound to it.
 	BaseURL string
-	// PasswordMemory is the memory for hashing one password in KiB; 0 means 64 MiB. Tests
+	// PasswordMemory is the memory for hashing one password in KiB; 0 means 7 MiB. Tests
 	// about other things use less.
 	PasswordMemory uint32
 }

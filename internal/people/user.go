@@ -151,7 +151,17 @@ func (g Users) SignIn(ctx context.Context, in Credentials) (postern.User, error)
 		g.failed(ctx, u.ID, in.Address, "user.sign-in-failed")
 		return postern.User{}, errSignIn
 	}
-	return u, nil
+	return u, g.renew(ctx, place, u.ID, in.Password, hash)
+}
+
+// renew replaces the hash of a correct password that an earlier release made with other
+// parameters.
+func (g Users) renew(ctx context.Context, p place, id postern.UserID, password, hash string) error {
+	renewed, err := p.renewed(ctx, password, hash)
+	if err != nil || renewed == "" {
+		return err
+	}
+	return g.db.Users.RenewHash(ctx, id, hash, renewed)
 }
 
 // queue is where the attempt waits for its password to be hashed.

@@ -340,6 +340,34 @@ func TestSlotOfWhoLeavesGoesOn(t *testing.T) {
 	}
 }
 
+// A hash that an earlier release made is replaced when its owner signs in, and only then.
+func TestT16HashOfAnEarlierReleaseIsReplaced(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		today := g.Users.hashing.params
+		g.Users.hashing.params.Iterations++
+		u, _ := first(t, g)
+		g.Users.hashing.params = today
+		_, before, _, err := g.Users.db.Users.Get(t.Context(), u.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, try := range []struct {
+			password string
+			renewed  bool
+		}{{"a password that is wrong", false}, {goodPassword, true}, {goodPassword, false}} {
+			_, signed := g.signIn(t, "192.0.2.1", "ada@example.com", try.password)
+			if (signed == nil) != (try.password == goodPassword) {
+				t.Fatalf("the sign-in with %q is answered %v", try.password, signed)
+			}
+			_, after, _, err := g.Users.db.Users.Get(t.Context(), u.ID)
+			if err != nil || (after != before) != try.renewed {
+				t.Errorf("after %q the hash is %s, before %s (%v)", try.password, after, before, err)
+			}
+			before = after
+		}
+	})
+}
+
 func TestOnlySoManyUsersAreRememberedWhoEnteredTheirPassword(t *testing.T) {
 	t.Parallel()
 	q := newLoginThrottle()

@@ -112,6 +112,15 @@ func (s Users) SetPassword(ctx context.Context, id postern.UserID, before, passw
 	return epoch, err
 }
 
+// RenewHash replaces the hash of a user's password by another one of the same password. A
+// password that was changed meanwhile stays.
+func (s Users) RenewHash(ctx context.Context, id postern.UserID, before, passwordHash string) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`UPDATE users SET password_hash = $2 WHERE id = $1 AND password_hash = $3`,
+			id, passwordHash, before)
+	}))
+}
+
 // endAccess ends all login sessions of a user, the sign-ins in progress, and the user's
 // password link. It returns the user's new epoch.
 func endAccess(t *db.Tx, id postern.UserID) (epoch int64, err error) {
