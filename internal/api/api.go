@@ -123,16 +123,32 @@ func config(doc *huma.OpenAPI, transform huma.Transformer) huma.Config {
 	c.AllowAdditionalPropertiesByDefault = true // answers may gain members; bodies of requests say no themselves
 	format := huma.Format{Marshal: encode, Unmarshal: decode}
 	c.Formats = map[string]huma.Format{spec.JSON: format, problem.ContentType: format}
-	c.Transformers = []huma.Transformer{transform}
+	c.Transformers = []huma.Transformer{transform, encodeInTurn}
 	return c
+}
+
+// encoded is the body of an answer.
+type encoded []byte
+
+// encodeInTurn encodes an answer and ends its turn, before the client is waited for.
+func encodeInTurn(ctx huma.Context, _ string, v any) (any, error) {
+	q := requestOf(ctx.Context())
+	if q == nil || q.endTurn == nil {
+		return v, nil
+	}
+	defer q.endTurn()
+	b, err := postern.EncodeJSON(v)
+	return encoded(b), err
 }
 
 // encode writes an answer with its length, which tells the front door that it is whole.
 // A caller that left is no error of ours.
-func encode(w io.Writer, v any) error {
-	b, err := postern.EncodeJSON(v)
-	if err != nil {
-		return err
+func encode(w io.Writer, v any) (err error) {
+	b, done := v.(encoded)
+	if !done {
+		if b, err = postern.EncodeJSON(v); err != nil {
+			return err
+		}
 	}
 	if rw, ok := w.(http.ResponseWriter); ok {
 		rw.Header().Set("Content-Length", strconv.Itoa(len(b)))

@@ -27,6 +27,7 @@ type request struct {
 	authorization string               // the header, "" when it is not given exactly once
 	caller        access.Caller        // whose key it is
 	idem          *gateway.Idempotency // nil: a repetition is a new request
+	endTurn       func()               // ends the workspace's turn; nil when the request keeps none
 }
 
 type requestKey struct{}
@@ -55,7 +56,17 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		w.Header().Set("Vary", "Accept-Encoding")
 	}
 	read := gateway.ReadFor(context.WithValue(ctx.Context(), requestKey{}, q), q.caller.Workspace())
+	if readsJSON(op) {
+		read, q.endTurn = gateway.KeepTurn(read)
+		defer q.endTurn()
+	}
 	next(huma.WithContext(ctx, read))
+}
+
+// readsJSON tells whether an operation reads something from the database and encodes it. A
+// stream, which lasts, does not count.
+func readsJSON(op *huma.Operation) bool {
+	return op.Method == http.MethodGet && slices.Contains(spec.AnswerTypes(op), spec.JSON)
 }
 
 // admit checks the key, the plan, the scopes and the rate. A request is counted

@@ -25,7 +25,8 @@ type DB struct {
 	clock       clock
 	translate   func(*UnavailableError) error
 	trace       func(query string, args []any)
-	readers     *readers
+	readers     *readers     // of connections
+	lists       *readers     // of processors
 	close       func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
@@ -90,7 +91,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	if err != nil {
 		return err
 	}
-	db.readers = newReaders(db.dialect.readers)
+	db.readers, db.lists = newReaders(db.dialect.readers), newLists()
 	db.startWriter(opts)
 	return nil
 }

@@ -44,7 +44,7 @@ func (db *DB) One(ctx context.Context, query string, args ...any) Scanner {
 // Rows calls scan for each row that a query finds. scan must not read.
 func (db *DB) Rows(ctx context.Context, query string, args []any, scan func(*sql.Rows) error) error {
 	db.trace(query, plain(args))
-	end, err := db.readers.begin(ctx)
+	end, err := db.beginList(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,16 @@ package db
 
 import (
 	"context"
+	"math"
+	"runtime"
 	"slices"
 	"sync"
 )
 
-type readerKey struct{}
+type (
+	readerKey struct{}
+	turnKey   struct{}
+)
 
 // ReadFor returns a context whose reads are made for a caller from a workspace: they end
 // when the context ends, and they take part in the workspace's share of the connections.
@@ -14,6 +19,58 @@ type readerKey struct{}
 // once it has begun, and waits for nobody's share.
 func ReadFor(ctx context.Context, workspace string) context.Context {
 	return context.WithValue(ctx, readerKey{}, workspace)
+}
+
+// KeepTurn returns a context of [ReadFor] for a request that works on with what it has
+// read: the turn that its first list takes lasts until end is called, which may be done
+// more than once. The context belongs to one goroutine, which must not wait for anything
+// but the database meanwhile.
+func KeepTurn(ctx context.Context) (kept context.Context, end func()) {
+	t := &turn{}
+	return context.WithValue(ctx, turnKey{}, t), t.end
+}
+
+// turn is a turn that a request keeps.
+type turn struct{ give func() } // nil before it is taken and after it was given back
+
+func (t *turn) end() {
+	if t.give != nil {
+		t.give()
+		t.give = nil
+	}
+}
+
+// beginList waits until a read of many rows may begin. It needs a connection and a
+// processor: a workspace's lists use at most half of each. end must be called when the read
+// has ended.
+func (db *DB) beginList(ctx context.Context) (end func(), err error) {
+	endTurn, err := db.takeTurn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	free, err := db.readers.begin(ctx)
+	if err != nil {
+		endTurn()
+		return nil, err
+	}
+	return func() { free(); endTurn() }, nil
+}
+
+func (db *DB) takeTurn(ctx context.Context) (end func(), err error) {
+	kept, _ := ctx.Value(turnKey{}).(*turn)
+	if kept != nil && kept.give != nil {
+		return func() {}, nil
+	}
+	end, err = db.lists.begin(ctx)
+	if err == nil && kept != nil {
+		kept.give, end = end, func() {}
+	}
+	return end, err
+}
+
+// newLists shares the processors between the lists of workspaces.
+func newLists() *readers {
+	return &readers{limit: math.MaxInt, share: max(runtime.GOMAXPROCS(0)/2, 1), by: map[string]*reader{}}
 }
 
 // readers shares the connections for reading between workspaces. A workspace uses at most

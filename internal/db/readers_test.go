@@ -100,19 +100,19 @@ func (h held) start(t *testing.T, db *DB, workspace string, n int) {
 	}
 }
 
-// However many reads a workspace makes, it holds half of the connections; another
-// workspace's read begins while they are held.
+// However many lists a workspace reads, it holds half of the connections, and of the
+// processors; another workspace's read begins while they are held.
 func TestWorkspaceHoldsAtMostHalfOfTheReaders(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		db := e.open(t)
 		atRest := db.read.Stats().InUse
-		half, many := db.dialect.readers/2, 20
+		half, many := min(db.dialect.readers, runtime.GOMAXPROCS(0))/2, 20
 		h := held{make(chan string, 100), make(chan struct{}), make(chan error, 100)}
 		h.start(t, db, "flood", many)
 		for range half {
 			<-h.began
 		}
-		until(func() bool { return db.readers.waits("flood") == many-half })
+		until(func() bool { return db.lists.waits("flood")+db.readers.waits("flood") == many-half })
 		h.start(t, db, "neighbour", 1)
 		if got := <-h.began; got != "neighbour" {
 			t.Errorf("beside %d reads of a workspace one of %s begins", half, got)
@@ -126,8 +126,36 @@ func TestWorkspaceHoldsAtMostHalfOfTheReaders(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := len(db.readers.by); n != 0 || db.readers.busy != 0 {
-			t.Errorf("%d workspaces and %d reads are remembered after all have ended", n, db.readers.busy)
+		for _, r := range []*readers{db.readers, db.lists} {
+			if n := len(r.by); n != 0 || r.busy != 0 {
+				t.Errorf("%d workspaces and %d reads are remembered after all have ended", n, r.busy)
+			}
+		}
+	})
+}
+
+// A request that keeps its turn holds it between its reads and after them, until it gives
+// the turn back; it waits for no second one.
+func TestRequestKeepsItsTurn(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		db := e.open(t)
+		db.lists.share = 1
+		ctx, end := KeepTurn(ReadFor(t.Context(), "flood"))
+		for range 2 {
+			if err := db.Rows(ctx, `SELECT 1`, nil, ignoreRow); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := make(chan error, 1)
+		go func() { next <- db.Rows(ReadFor(t.Context(), "flood"), `SELECT 1`, nil, ignoreRow) }()
+		until(func() bool { return db.lists.waits("flood") == 1 })
+		end()
+		end()
+		if err := <-next; err != nil {
+			t.Error(err)
+		}
+		if db.lists.busy != 0 || len(db.lists.by) != 0 {
+			t.Errorf("%d turns of %d workspaces are left", db.lists.busy, len(db.lists.by))
 		}
 	})
 }

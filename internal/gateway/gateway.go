@@ -142,6 +142,11 @@ func ReadFor(ctx context.Context, ws postern.WorkspaceID) context.Context {
 	return store.ReadFor(ctx, ws)
 }
 
+// KeepTurn returns a context of [ReadFor] for a request that reads a list and encodes it.
+// Both happen in one turn of the workspace, which ends when end is called, so that its
+// requests keep at most half of the processors busy.
+func KeepTurn(ctx context.Context) (kept context.Context, end func()) { return store.KeepTurn(ctx) }
+
 func (g *core) devices() Devices   { return Devices{g} }
 func (g *core) links() Links       { return Links{g} }
 func (g *core) messages() Messages { return Messages{g} }

@@ -198,6 +198,10 @@ func ReadFor(ctx context.Context, ws postern.WorkspaceID) context.Context {
 	return db.ReadFor(ctx, string(ws))
 }
 
+// KeepTurn returns a context of [ReadFor] whose turn to read lasts until end is called; see
+// [db.KeepTurn].
+func KeepTurn(ctx context.Context) (kept context.Context, end func()) { return db.KeepTurn(ctx) }
+
 // look reads one row of figures about a part of a table, which takes longer than
 // [db.DB.Row].
 func (c *core) look(ctx context.Context, query string, args []any, dst ...any) error {
