@@ -117,9 +117,9 @@ func TestWebhooksOfKeysAndOfTheOperatorAreWrittenDown(t *testing.T) {
 			_, err := s.g.Replays.Create(t.Context(), key, e.ID, gateway.NewReplay{}, nil)
 			return err
 		},
+		func() error { _, err := s.g.Webhooks.Verify(t.Context(), key, e.ID); return err },
 		func() error { _, err := s.g.Webhooks.Pause(t.Context(), key, e.ID); return err },
 		func() error { _, err := s.g.Webhooks.Resume(t.Context(), key, e.ID); return err },
-		func() error { _, err := s.g.Webhooks.Verify(t.Context(), key, e.ID); return err },
 		func() error { return s.g.Webhooks.Delete(t.Context(), key, e.ID) },
 	}
 	for i, act := range acts {
@@ -138,7 +138,7 @@ func TestWebhooksOfKeysAndOfTheOperatorAreWrittenDown(t *testing.T) {
 		}
 		got = append(got, strings.TrimPrefix(a.Act, "webhook."))
 	}
-	want := "deleted verified-again resumed paused replayed secret-rotated changed created"
+	want := "deleted resumed paused verified-again replayed secret-rotated changed created"
 	if strings.Join(got, " ") != want {
 		t.Errorf("written down are %q, want %q", got, want)
 	}
