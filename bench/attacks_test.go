@@ -36,7 +36,7 @@ func attacks() []attack {
 func unread(ctx context.Context, s *street) {
 	var group sync.WaitGroup
 	for range 10 {
-		group.Go(func() { s.leaveUnread(ctx, "/v1/messages?limit=200", s.attacker.key) })
+		group.Go(func() { s.leaveUnread(ctx, "/v1/messages?limit=200", s.attacker.Key) })
 	}
 	for range 400 {
 		group.Go(func() { s.leaveUnread(ctx, s.style, "") })
@@ -90,7 +90,7 @@ func (s *street) ask(ctx context.Context, path string) {
 		s.t.Error(err)
 		return
 	}
-	req.Header.Set("Authorization", "Bearer "+s.attacker.key)
+	req.Header.Set("Authorization", "Bearer "+s.attacker.Key)
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		return // it left
@@ -104,7 +104,8 @@ func (s *street) ask(ctx context.Context, path string) {
 
 // hangingHooks lets texts of 64 KiB arrive for endpoints that never answer.
 func hangingHooks(ctx context.Context, s *street) {
-	for range 4 - s.hooks() {
+	s.forgetHooks()
+	for range 4 {
 		s.receive(s.attacker, func(_ http.ResponseWriter, r *http.Request) {
 			s.worked.Add(1)
 			<-r.Context().Done()
@@ -114,18 +115,28 @@ func hangingHooks(ctx context.Context, s *street) {
 	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, text) })
 }
 
-// hooks is the number of endpoints that the attacker has.
-func (s *street) hooks() int {
-	var list struct{ Data []any }
-	s.call("GET", s.url+"/v1/webhooks", s.attacker.key, nil, &list)
-	return len(list.Data)
+// forgetHooks deletes the endpoints of earlier attacks, whose receivers ended with them.
+func (s *street) forgetHooks() {
+	var list struct{ Data []struct{ ID string } }
+	s.call("GET", s.url+"/v1/webhooks", s.attacker.Key, nil, &list)
+	for _, one := range list.Data {
+		req, err := http.NewRequestWithContext(s.t.Context(), http.MethodDelete, s.url+"/v1/webhooks/"+one.ID, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+s.attacker.Key)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		res.Body.Close()
+	}
 }
 
 // unsolicited lets texts arrive for an endpoint that answers each delivery several times.
 func unsolicited(ctx context.Context, s *street) {
-	if s.hooks() < 5 {
-		s.receive(s.attacker, s.answerThrice)
-	}
+	s.forgetHooks()
+	s.receive(s.attacker, s.answerThrice)
 	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, "hello") })
 }
 

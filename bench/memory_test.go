@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ type fleetOf struct {
 	t       *testing.T
 	dir     string
 	bin     string
+	prefix  []string // a command that runs the gateway, such as nice
 	network []string // the gateway's flags for the vendor
 	control string
 	gateway *exec.Cmd
@@ -32,7 +34,8 @@ type fleetOf struct {
 	devices int
 }
 
-func newFleet(t *testing.T) *fleetOf {
+// newFleet starts the simulated vendor. prefix is a command that runs it, such as nice.
+func newFleet(t *testing.T, prefix ...string) *fleetOf {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fleet") //nolint:usetesting // short enough for a socket
 	if err != nil {
@@ -45,13 +48,14 @@ func newFleet(t *testing.T) *fleetOf {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	f.startVendor()
+	f.startVendor(prefix)
 	return f
 }
 
-func (f *fleetOf) startVendor() {
-	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "vendorsim"), "--listen", "127.0.0.1:0", "--control",
+func (f *fleetOf) startVendor(prefix []string) {
+	args := append(slices.Clone(prefix), filepath.Join(f.bin, "vendorsim"), "--listen", "127.0.0.1:0", "--control",
 		"127.0.0.1:0", "--state", filepath.Join(f.dir, "vendor"))
+	cmd := exec.CommandContext(f.t.Context(), args[0], args[1:]...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -75,7 +79,8 @@ func (f *fleetOf) boot() {
 	args := []string{
 		"serve", "--data-dir", filepath.Join(f.dir, "data"), "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0",
 	}
-	cmd := exec.CommandContext(f.t.Context(), filepath.Join(f.bin, "postern"), append(args, f.network...)...)
+	args = append(append(slices.Clone(f.prefix), filepath.Join(f.bin, "postern")), append(args, f.network...)...)
+	cmd := exec.CommandContext(f.t.Context(), args[0], args[1:]...)
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -156,20 +161,27 @@ func (f *fleetOf) grow(n int) {
 			)
 		}
 		key := f.keys[len(f.keys)-1]
-		var d, l struct{ ID, QR string }
+		var d struct{ ID string }
 		f.call("POST", f.url+"/v1/devices", key, map[string]string{"name": "d"}, &d)
-		f.call("POST", f.url+"/v1/devices/"+d.ID+"/link", key, nil, &l)
-		for l.QR == "" {
-			f.call("GET", f.url+"/v1/devices/"+d.ID+"/link", key, nil, &l)
-		}
-		var none map[string]any
-		if status := f.call("POST", f.control+"/scan", "", map[string]string{"qr": l.QR,
-			"phoneNumber": fmt.Sprintf("+1555000%04d", f.devices)}, &none); status != 200 {
-			f.t.Fatal(none)
-		}
+		f.link(key, d.ID, fmt.Sprintf("+1555000%04d", f.devices))
 		f.devices++
 	}
 	f.awaitConnected()
+}
+
+// link scans the code of a device with the phone of a number.
+func (f *fleetOf) link(key, device, number string) {
+	f.t.Helper()
+	var l struct{ QR string }
+	f.call("POST", f.url+"/v1/devices/"+device+"/link", key, nil, &l)
+	for l.QR == "" {
+		f.call("GET", f.url+"/v1/devices/"+device+"/link", key, nil, &l)
+	}
+	var none map[string]any
+	status := f.call("POST", f.control+"/scan", "", map[string]string{"qr": l.QR, "phoneNumber": number}, &none)
+	if status != http.StatusOK {
+		f.t.Fatal(none)
+	}
 }
 
 func (f *fleetOf) awaitConnected() {

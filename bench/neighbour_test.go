@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,18 +32,19 @@ const (
 )
 
 // street is a gateway in a process of its own, in which a workspace on Starter attacks
-// while a neighbour works.
+// while a neighbour works. The attacker has a process of its own too; see [street.suffer].
+// So has the simulated network.
 type street struct {
 	*fleetOf
 	attacker, neighbour tenant
 	arrived             chan time.Duration // from the commit of the neighbour's events to their receipt
 	style               string             // the path of a static file
 	browser             *http.Client       // signed in to the attacker's workspace
-	worked              atomic.Int64       // requests of an attack that had their effect
+	worked              atomic.Int64       // requests of an attack that had their effect; in the attacker's process
 }
 
 // tenant is a workspace with a device.
-type tenant struct{ workspace, key, device string }
+type tenant struct{ Workspace, Key, Device, Number string }
 
 // neighbour measures what a neighbour of a misbehaving workspace notices, and the memory
 // that the workspace takes, on both engines.
@@ -66,12 +66,8 @@ func neighbour(t *testing.T) (list []figure) {
 				extra: "the highest; bare: what is allowed",
 			}
 			for range 3 {
-				quiet := s.sample(nil)
-				s.worked.Store(0)
-				loud := s.sample(a.run)
-				if s.worked.Load() == 0 {
-					t.Errorf("%s: no request had an effect", a.name)
-				}
+				quiet := s.sample("")
+				loud := s.sample(a.name)
 				usage.bare, usage.ours = append(usage.bare, quiet.usage), append(usage.ours, loud.usage)
 				receipt.bare, receipt.ours = append(receipt.bare, quiet.receipt), append(receipt.ours, loud.receipt)
 				memory.bare, memory.ours = append(memory.bare, memoryAllowed), append(memory.ours, loud.memory-idle)
@@ -85,20 +81,11 @@ func neighbour(t *testing.T) (list []figure) {
 
 func newStreet(t *testing.T, database string) *street {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "street") //nolint:usetesting // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	f := &fleetOf{t: t, dir: dir, bin: t.TempDir(), network: []string{
-		"--sandbox=on", "--allow-private-webhooks=on",
-	}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", f.bin, "postern/cmd/postern")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	f := newFleet(t, lowest...)
+	f.prefix = lower
+	f.network = append(f.network, "--allow-private-webhooks=on")
 	if database != "" {
-		key := filepath.Join(dir, "secret.key")
+		key := filepath.Join(f.dir, "secret.key")
 		if err := os.WriteFile(key, []byte(strings.Repeat("A", 43)+"=\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -117,18 +104,16 @@ func newStreet(t *testing.T, database string) *street {
 // settle makes a workspace with a connected device.
 func (s *street) settle(plan, number string) (one tenant) {
 	s.t.Helper()
-	one.workspace = regexp.MustCompile(`ws_[0-9A-Z]+`).
+	one.Workspace = regexp.MustCompile(`ws_[0-9A-Z]+`).
 		FindString(s.postern("workspace", "create", "--name", plan, "--plan", plan))
-	one.key = regexp.MustCompile(`pst_[0-9A-Za-z]+`).
-		FindString(s.postern("key", "create", "--workspace", one.workspace, "--name", "x"))
+	one.Key = regexp.MustCompile(`pst_[0-9A-Za-z]+`).
+		FindString(s.postern("key", "create", "--workspace", one.Workspace, "--name", "x"))
 	var d struct{ ID, Status string }
-	s.call("POST", s.url+"/v1/devices", one.key, map[string]string{"name": "d"}, &d)
-	one.device = d.ID
-	var none map[string]any
-	s.call("POST", s.url+"/v1/devices/"+d.ID+"/link", one.key, nil, &none)
-	s.call("POST", s.url+"/v1/sandbox/devices/"+d.ID+"/scan", one.key, map[string]string{"phoneNumber": number}, &none)
+	s.call("POST", s.url+"/v1/devices", one.Key, map[string]string{"name": "d"}, &d)
+	one.Device, one.Number = d.ID, number
+	s.link(one.Key, d.ID, number)
 	for d.Status != "connected" {
-		s.call("GET", s.url+"/v1/devices/"+d.ID, one.key, nil, &d)
+		s.call("GET", s.url+"/v1/devices/"+d.ID, one.Key, nil, &d)
 	}
 	return one
 }
@@ -147,9 +132,9 @@ func (s *street) receive(one tenant, answer http.HandlerFunc) {
 	}))
 	s.t.Cleanup(srv.CloseClientConnections)
 	var hook struct{ ID, Status string }
-	s.call("POST", s.url+"/v1/webhooks", one.key, map[string]string{"url": srv.URL}, &hook)
+	s.call("POST", s.url+"/v1/webhooks", one.Key, map[string]string{"url": srv.URL}, &hook)
 	for hook.Status != "active" {
-		s.call("GET", s.url+"/v1/webhooks/"+hook.ID, one.key, nil, &hook)
+		s.call("GET", s.url+"/v1/webhooks/"+hook.ID, one.Key, nil, &hook)
 	}
 }
 
@@ -170,8 +155,8 @@ func (s *street) note(_ http.ResponseWriter, r *http.Request) {
 // inbound lets somebody write to a device.
 func (s *street) inbound(one tenant, text string) {
 	var none map[string]any
-	s.call("POST", s.url+"/v1/sandbox/devices/"+one.device+"/inbound", one.key,
-		map[string]string{"from": "+15551234567", "body": text}, &none)
+	s.call("POST", s.control+"/inbound", "",
+		map[string]string{"to": one.Number, "from": "+15551234567", "type": "text", "body": text}, &none)
 }
 
 // crowd gives the attacker many messages, of which the newest are long.
@@ -195,7 +180,7 @@ func (s *street) arrive(one tenant, text string) {
 	s.inbound(one, text)
 	for {
 		var list struct{ Data []struct{ Body string } }
-		s.call("GET", s.url+"/v1/messages?limit=1", one.key, nil, &list)
+		s.call("GET", s.url+"/v1/messages?limit=1", one.Key, nil, &list)
 		if len(list.Data) == 1 && list.Data[0].Body == text {
 			return
 		}
@@ -206,7 +191,7 @@ func (s *street) arrive(one tenant, text string) {
 // signIn makes an owner of the attacker's workspace, with a browser.
 func (s *street) signIn() {
 	s.t.Helper()
-	made := s.postern("user", "create", "--workspace", s.attacker.workspace, "--email", "eve@example.com",
+	made := s.postern("user", "create", "--workspace", s.attacker.Workspace, "--email", "eve@example.com",
 		"--role", "owner")
 	path := regexp.MustCompile(`/join/[0-9A-Za-z_-]{43}`).FindString(made)
 	s.browser = newBrowser()
@@ -218,12 +203,12 @@ func (s *street) signIn() {
 type heard struct{ usage, receipt, memory float64 }
 
 // sample measures the neighbour while an attack runs.
-func (s *street) sample(attack func(context.Context, *street)) (h heard) {
+func (s *street) sample(attack string) (h heard) {
 	ctx, stop := context.WithTimeout(s.t.Context(), watchedFor)
 	defer stop()
 	var group sync.WaitGroup
-	if attack != nil {
-		group.Go(func() { attack(ctx, s) })
+	if attack != "" {
+		group.Go(func() { s.suffer(ctx, attack) })
 	}
 	var usage, receipts []float64
 	group.Go(func() { usage = s.watchUsage(ctx) })
@@ -243,7 +228,7 @@ func (s *street) watchUsage(ctx context.Context) (took []float64) {
 	every(ctx, usageEach, func() {
 		var none map[string]any
 		at := time.Now()
-		s.call("GET", s.url+"/v1/usage", s.neighbour.key, nil, &none)
+		s.call("GET", s.url+"/v1/usage", s.neighbour.Key, nil, &none)
 		took = append(took, float64(time.Since(at).Microseconds()))
 	})
 	return took
