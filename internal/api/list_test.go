@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -152,6 +154,44 @@ func TestPagesAreBoundedByBytes(t *testing.T) {
 	if a := mine.do("GET", "/v1/sandbox/devices/"+string(device)+"/phone", ""); len(a.list().Data) != 2 || a.Body.Len() > 1<<20 {
 		t.Errorf("a phone is shown in %d bytes", a.Body.Len())
 	}
+}
+
+// TestUnreadListKeepsNoTurn: however many responses a client does not read, the next list of
+// its workspace is read and encoded.
+func TestUnreadListKeepsNoTurn(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("growth")
+	mine.device("d", postern.Connected)
+	unread := unreadResponse{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	var requests sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		req := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/devices", nil)
+		req.RemoteAddr = "127.0.0.1:1234"
+		req.Header.Set("Authorization", "Bearer "+mine.key)
+		requests.Go(func() { mine.handler.ServeHTTP(unread, req) })
+		<-unread.began
+	}
+	if l := mine.do("GET", "/v1/devices", "").list(); len(l.Data) != 1 {
+		t.Errorf("%d devices are listed beside responses that nobody reads", len(l.Data))
+	}
+	close(unread.read)
+	requests.Wait()
+}
+
+// unreadResponse is a response whose client reads nothing until read is closed.
+type unreadResponse struct {
+	http.ResponseWriter
+	began, read chan struct{}
+}
+
+func (w unreadResponse) Header() http.Header { return http.Header{} }
+
+func (w unreadResponse) WriteHeader(int) {}
+
+func (w unreadResponse) Write(b []byte) (int, error) {
+	w.began <- struct{}{}
+	<-w.read
+	return len(b), nil
 }
 
 // TestTextsThatArePutIntoMemoryAreBounded: the store reads no more of a page than a
