@@ -49,7 +49,7 @@ var layers = map[string]string{
 	"internal/mail/mailtest":       "",
 	"internal/oidc":                "internal/seal",
 	"internal/oidc/oidctest":       "",
-	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/keys internal/postern internal/seal internal/store",
+	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/content internal/network/whatsapp/keys internal/postern internal/seal internal/store",
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
 	"internal/store":               "internal/db internal/failpoint internal/postern",
@@ -66,7 +66,8 @@ var layers = map[string]string{
 	"internal/qrcode":              "",
 	"vendorsim":                    "",
 
-	"internal/network/whatsapp/keys": "internal/network internal/postern internal/seal internal/store",
+	"internal/network/whatsapp/content": "internal/network internal/postern",
+	"internal/network/whatsapp/keys":    "internal/network internal/postern internal/seal internal/store",
 }
 
 // owners lists outside modules and the only packages that may import them.
@@ -76,7 +77,7 @@ var owners = map[string]string{
 	"github.com/go-webauthn/": "internal/factor",
 	"github.com/throttled/":   "internal/ratelimit",
 	"golang.org/x/oauth2":     "internal/oidc",
-	"go.mau.fi/whatsmeow":     "internal/network/whatsapp internal/network/whatsapp/keys vendorsim bench/bare",
+	"go.mau.fi/whatsmeow":     "internal/network/whatsapp internal/network/whatsapp/content internal/network/whatsapp/keys vendorsim bench/bare",
 	"github.com/jackc/pgx/v5": "internal/db internal/db/dbtest internal/chaos",
 	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",
 }

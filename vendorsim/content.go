@@ -1,22 +1,42 @@
 package vendorsim
 
 import (
+	"fmt"
 	"strings"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
 )
 
-// Content is the content of a message. Only this file knows the network's form of each kind of
-// content: a kind has one case in wire and one in contentOf.
+// Content is the content of a message. Only this file and card.go know the network's form of each
+// kind of content: a kind has one case in wire and one in contentOf.
 type Content struct {
-	Type string `json:"type"` // TypeText, TypeLocation, or a kind that phones only receive
+	Type string `json:"type"` // TypeText, another type below, or a kind that phones only receive
 	Body string `json:"body"` // the text, or the caption of a kind that has one
 	// Location is the place of a TypeLocation.
 	Location *Location `json:"location,omitempty"`
+	// Contacts are the contacts of a TypeContact.
+	Contacts []Contact `json:"contacts,omitempty"`
+	// Poll is the question of a TypePoll.
+	Poll *Poll `json:"poll,omitempty"`
+	// Mentions are the people whom the message mentions, and Forwarded marks it as forwarded.
+	Mentions  []string `json:"mentions,omitempty"`
+	Forwarded bool     `json:"forwarded,omitempty"`
+	// ReplyTo is the id on the network of the message to which this one replies.
+	ReplyTo string `json:"replyTo,omitempty"`
+
+	// Raw is the message in the network's form, an encoded waE2E.Message. A phone writes it as it
+	// is, whatever the other fields say. Of a message that a phone read it is what was decrypted,
+	// unless that is only a text.
+	Raw []byte `json:"raw,omitempty"`
 }
 
-// TypeLocation is the type of a message that shows a place.
-const TypeLocation = "location"
+// The types of messages, beside TypeText.
+const (
+	TypeLocation = "location"
+	TypeContact  = "contact"
+	TypePoll     = "poll"
+)
 
 // Location is a place; degrees north and east are positive.
 type Location struct {
@@ -27,15 +47,81 @@ type Location struct {
 	URL       string  `json:"url,omitempty"`
 }
 
+// Contact is a person or a company with phone numbers.
+type Contact struct {
+	Name         string   `json:"name"`
+	PhoneNumbers []string `json:"phoneNumbers"`
+	Organization string   `json:"organization,omitempty"`
+}
+
+// Poll is a question with options.
+type Poll struct {
+	Question      string   `json:"question"`
+	Options       []string `json:"options"`
+	MaxSelections int      `json:"maxSelections,omitempty"`
+}
+
+// written returns content that a phone writes, with its network form. author names who wrote the
+// message to which it replies.
+func (c Content) written(author string) (Content, error) {
+	if c.Raw != nil {
+		return c, proto.Unmarshal(c.Raw, &waE2E.Message{})
+	}
+	raw, err := proto.Marshal(c.wire(c.context(author)))
+	if err != nil {
+		return c, fmt.Errorf("encode a message: %w", err)
+	}
+	c.Raw = raw
+	return c, nil
+}
+
+// message returns the network's form of content that was written.
+func (c Content) message() *waE2E.Message {
+	m := &waE2E.Message{}
+	if len(c.Raw) == 0 || proto.Unmarshal(c.Raw, m) != nil { // a text of an older journal
+		return &waE2E.Message{Conversation: &c.Body}
+	}
+	return m
+}
+
 // wire returns the network's form of what a phone writes.
-func (c Content) wire() *waE2E.Message {
-	if l := c.Location; l != nil {
+func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
+	switch {
+	case c.Location != nil:
+		l := c.Location
 		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
 			DegreesLatitude: &l.Latitude, DegreesLongitude: &l.Longitude, Name: &l.Name, Address: &l.Address,
-			URL: &l.URL,
+			URL: &l.URL, ContextInfo: info,
 		}}
+	case len(c.Contacts) > 0:
+		return contactsToWire(c.Contacts, info)
+	case c.Poll != nil:
+		return pollToWire(*c.Poll, info)
+	case info != nil:
+		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: &c.Body, ContextInfo: info}}
 	}
-	return &waE2E.Message{Conversation: new(c.Body)}
+	return &waE2E.Message{Conversation: &c.Body}
+}
+
+// context returns what the content says about other messages and people, or nil if that is nothing.
+func (c Content) context(author string) *waE2E.ContextInfo {
+	if c.ReplyTo == "" && !c.Forwarded && len(c.Mentions) == 0 {
+		return nil
+	}
+	info := &waE2E.ContextInfo{}
+	if c.ReplyTo != "" {
+		info.StanzaID, info.Participant = &c.ReplyTo, &author
+		info.QuotedMessage = &waE2E.Message{Conversation: new("")}
+	}
+	if c.Forwarded {
+		info.IsForwarded, info.ForwardingScore = new(true), new(uint32(1))
+	}
+	for _, who := range c.Mentions {
+		if n, err := knownNumber(who); err == nil {
+			info.MentionedJID = append(info.MentionedJID, n.pn().String())
+		}
+	}
+	return info
 }
 
 // contentOf returns the content of a decrypted message. A kind that the simulator does not tell
@@ -44,16 +130,38 @@ func contentOf(msg *waE2E.Message, kind string) Content {
 	if sent := msg.GetDeviceSentMessage().GetMessage(); sent != nil {
 		msg = sent
 	}
+	c := partOf(msg, kind)
+	if msg.Conversation == nil {
+		c.Raw, _ = proto.Marshal(msg) // it was just decoded, so it can be encoded
+	}
+	return c
+}
+
+func partOf(msg *waE2E.Message, kind string) Content {
 	switch {
 	case msg.Conversation != nil:
 		return Content{Type: TypeText, Body: msg.GetConversation()}
 	case msg.ExtendedTextMessage != nil:
-		return Content{Type: TypeText, Body: msg.GetExtendedTextMessage().GetText()}
+		return Content{Type: TypeText, Body: msg.GetExtendedTextMessage().GetText()}.
+			with(msg.ExtendedTextMessage.GetContextInfo())
 	case msg.LocationMessage != nil:
 		l := msg.GetLocationMessage()
 		return Content{Type: TypeLocation, Location: &Location{
 			l.GetDegreesLatitude(), l.GetDegreesLongitude(), l.GetName(), l.GetAddress(), l.GetURL(),
-		}}
+		}}.with(l.GetContextInfo())
+	case msg.ContactMessage != nil:
+		return contactsOf(msg.ContactMessage).with(msg.ContactMessage.GetContextInfo())
+	case msg.ContactsArrayMessage != nil:
+		return contactsOf(msg.ContactsArrayMessage.GetContacts()...).with(msg.ContactsArrayMessage.GetContextInfo())
+	case msg.PollCreationMessage != nil:
+		return pollOf(msg.PollCreationMessage).with(msg.PollCreationMessage.GetContextInfo())
+	}
+	return otherOf(msg, kind)
+}
+
+// otherOf returns the content of a kind that phones do not write yet.
+func otherOf(msg *waE2E.Message, kind string) Content {
+	switch {
 	case msg.ImageMessage != nil:
 		return Content{Type: "image", Body: msg.GetImageMessage().GetCaption()}
 	case msg.VideoMessage != nil:
@@ -66,7 +174,16 @@ func contentOf(msg *waE2E.Message, kind string) Content {
 		return Content{Type: "reaction", Body: msg.GetReactionMessage().GetText()}
 	case msg.ProtocolMessage != nil:
 		return Content{Type: "protocol", Body: strings.ToLower(msg.GetProtocolMessage().GetType().String())}
-	default:
-		return Content{Type: kind, Body: ""}
 	}
+	return Content{Type: kind, Body: ""}
+}
+
+// with adds what a message says about other messages and people.
+func (c Content) with(info *waE2E.ContextInfo) Content {
+	c.ReplyTo, c.Forwarded = info.GetStanzaID(), info.GetIsForwarded()
+	for _, jid := range info.GetMentionedJID() {
+		user, _, _ := strings.Cut(jid, "@")
+		c.Mentions = append(c.Mentions, "+"+user)
+	}
+	return c
 }

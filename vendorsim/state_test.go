@@ -3,6 +3,7 @@ package vendorsim_test
 import (
 	"errors"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 	}
 
 	v = openVendor(t, dir)
-	if got := v.Shown(bob); !slices.Equal(got, shown) {
+	if got := v.Shown(bob); !reflect.DeepEqual(got, shown) {
 		t.Errorf("bob's phone shows %+v, want %+v", got, shown)
 	}
 	if got := v.Accounts(); !slices.Equal(got, accounts) {

@@ -84,6 +84,9 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 	if err != nil {
 		return "", err
 	}
+	if c, err = c.written(v.author(from, to, c.ReplyTo).lid().String()); err != nil {
+		return "", err
+	}
 	v.mu.Lock()
 	t := text{ID: newMessageID(), From: from, To: to, Content: c, At: now(), Name: v.names[from]}
 	v.mu.Unlock()
@@ -91,6 +94,16 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 		return "", fmt.Errorf("send message: %w", err)
 	}
 	return t.ID, v.flush()
+}
+
+// author returns who of two numbers wrote a message that they exchanged.
+func (v messages) author(from, to number, id string) number {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.records.entry(to, Outbound, id) != nil {
+		return to
+	}
+	return from
 }
 
 // fanOut seals a text for each companion of both ends, records it and queues the copies.
@@ -122,7 +135,7 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 // address seals a text for a companion: the message itself, or a copy of its owner's own message.
 // The caller holds p.mu.
 func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundle, retries int) (*delivery, error) {
-	msg := t.wire()
+	msg := t.message()
 	if t.From == cp.account.number {
 		msg = &waE2E.Message{DeviceSentMessage: &waE2E.DeviceSentMessage{
 			DestinationJID: new(t.To.lid().String()), Message: msg,

@@ -181,8 +181,9 @@ func (g *generator) headers(a *attempt) {
 func (g *generator) bodyOf(a *attempt) {
 	schema := g.form(g.tree(pointer(a.op.place, "requestBody", "content", "application/json", "schema")))
 	value, _ := g.value(schema, 0).(map[string]any)
-	if value["method"] == "code" || value["phoneNumber"] != nil || value["messageId"] != nil ||
-		value["url"] != nil && a.op.method == http.MethodPatch {
+	inWords := slices.ContainsFunc([]string{"phoneNumber", "messageId", "replyTo", "contacts", "poll"},
+		func(name string) bool { return value[name] != nil })
+	if inWords || value["method"] == "code" || value["url"] != nil && a.op.method == http.MethodPatch {
 		a.plain = false // what goes with what is said in words
 	}
 	if g.seldom() {

@@ -85,7 +85,7 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
-func (fakeSandbox) Inbound(context.Context, string, string, postern.Content) (string, error) {
+func (fakeSandbox) Inbound(context.Context, string, gateway.SandboxInbound) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }
 

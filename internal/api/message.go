@@ -23,6 +23,8 @@ func messageKinds() []spec.Kind {
 	return []spec.Kind{
 		{Type: string(postern.KindText), Required: []string{"body"}},
 		{Type: string(postern.KindLocation), Required: []string{"location"}},
+		{Type: string(postern.KindContact), Required: []string{"contacts"}},
+		{Type: string(postern.KindPoll), Required: []string{"poll"}},
 	}
 }
 
@@ -41,6 +43,7 @@ type messageMembers struct {
 	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits; spaces, dots, dashes and brackets between them are ignored), the chatId of an event, or an address of the network, such as 15551234567@s.whatsapp.net." example:"+15551234567"`
 	Type             postern.Kind      `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
 	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, at most 65,536 characters (Unicode code points)." example:"Hello"`
+	ReplyTo          postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
 	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
@@ -55,6 +58,7 @@ func (h messages) send(
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Metadata: b.Metadata,
 		Content:   postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra},
+		ReplyTo:   b.ReplyTo,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
 }

@@ -62,6 +62,8 @@ type inboundMembers struct {
 	Type postern.Kind `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
 	Body string       `json:"body,omitempty" minLength:"1" doc:"The text." example:"Hello"`
 
+	ReplyTo postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+
 	postern.Extra
 }
 
@@ -71,8 +73,10 @@ type Inbound struct {
 }
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
-	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, in.Body.From,
-		postern.Content{Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra})
+	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, gateway.SandboxInbound{
+		From: in.Body.From, Content: postern.Content{Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra},
+		ReplyTo: in.Body.ReplyTo,
+	})
 	return answer(Inbound{id}, err)
 }
 

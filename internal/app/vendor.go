@@ -61,8 +61,10 @@ func (s spaces) Of(ws postern.WorkspaceID) (gateway.SandboxNetwork, error) {
 // simulated lets the sandbox routes control the simulated vendor of a workspace.
 type simulated struct{ *vendorsim.Vendor }
 
-func (s simulated) Inbound(ctx context.Context, account, from string, c postern.Content) (string, error) {
-	id, err := s.SendContent(ctx, account, from, simulatedContent(c))
+func (s simulated) Inbound(ctx context.Context, account string, in gateway.SandboxInbound) (string, error) {
+	c := simulatedContent(in.Content)
+	c.ReplyTo = in.QuoteOf
+	id, err := s.SendContent(ctx, account, in.From, c)
 	return id, simulatedError(err)
 }
 
@@ -80,7 +82,26 @@ func simulatedError(err error) error {
 
 // simulatedContent returns content as simulated phones write it.
 func simulatedContent(c postern.Content) vendorsim.Content {
-	return vendorsim.Content{Type: string(c.Kind), Body: c.Text, Location: (*vendorsim.Location)(c.Location)}
+	simulated := vendorsim.Content{
+		Type: string(c.Kind), Body: c.Text, Location: (*vendorsim.Location)(c.Location), Poll: (*vendorsim.Poll)(c.Poll),
+		Mentions: c.Mentions, Forwarded: c.Forwarded,
+	}
+	for _, one := range c.Contacts {
+		simulated.Contacts = append(simulated.Contacts, vendorsim.Contact(one))
+	}
+	return simulated
+}
+
+// shownContent returns content that a simulated phone shows.
+func shownContent(c vendorsim.Content) postern.Extra {
+	shown := postern.Extra{
+		Location: (*postern.Location)(c.Location), Poll: (*postern.Poll)(c.Poll),
+		Mentions: c.Mentions, Forwarded: c.Forwarded,
+	}
+	for _, one := range c.Contacts {
+		shown.Contacts = append(shown.Contacts, postern.Contact(one))
+	}
+	return shown
 }
 
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
@@ -101,7 +122,7 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 	for i, m := range shown {
 		list[i] = gateway.PhoneMessage{
 			ID: m.ID, From: m.From, To: m.To, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
-			Extra: postern.Extra{Location: (*postern.Location)(m.Location)},
+			Extra: shownContent(m.Content),
 		}
 	}
 	return list

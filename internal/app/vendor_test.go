@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/vendorsim"
 )
@@ -18,7 +19,9 @@ func TestSimulatedPhoneThatIsNotLinkedIsNoInternalError(t *testing.T) {
 	t.Cleanup(func() { v.Close() })
 	const number = "+15550001111"
 	s := simulated{v}
-	_, inbound := s.Inbound(t.Context(), number, "+15551234567", postern.Content{Kind: postern.KindText, Text: "x"})
+	_, inbound := s.Inbound(t.Context(), number, gateway.SandboxInbound{
+		From: "+15551234567", Content: postern.Text("x"),
+	})
 	for name, err := range map[string]error{
 		"inbound": inbound,
 		"fault":   s.Fault(t.Context(), number, "drop"),

@@ -131,12 +131,28 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 
 // shownText returns the content of a message as lines of text.
 func shownText(c postern.Content) string {
-	l := c.Location
-	if l == nil {
-		return c.Text
+	lines := []string{c.Text}
+	switch {
+	case c.Location != nil:
+		lines = place(*c.Location)
+	case c.LiveLocation != nil:
+		lines = append(place(postern.Location{Latitude: c.LiveLocation.Latitude, Longitude: c.LiveLocation.Longitude}), c.Text)
+	case c.Event != nil:
+		lines = []string{c.Event.Name, c.Event.Description, c.Event.JoinLink}
+	case c.Poll != nil:
+		lines = []string{c.Poll.Question}
+		for _, option := range c.Poll.Options {
+			lines = append(lines, "• "+option)
+		}
 	}
-	lines := []string{l.Name, l.Address, fmt.Sprintf("%.5f, %.5f", l.Latitude, l.Longitude), l.URL}
+	for _, one := range c.Contacts {
+		lines = append(lines, one.Name, one.Organization, strings.Join(one.PhoneNumbers, ", "))
+	}
 	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "\n")
+}
+
+func place(l postern.Location) []string {
+	return []string{l.Name, l.Address, fmt.Sprintf("%.5f, %.5f", l.Latitude, l.Longitude), l.URL}
 }
 
 // begun cuts a text to a number of characters, so that a page of long texts stays small.

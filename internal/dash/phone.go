@@ -59,7 +59,8 @@ func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
 	from, body := strings.TrimSpace(r.PostFormValue("from")), r.PostFormValue("body")
-	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), from, postern.Text(body))
+	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r),
+		gateway.SandboxInbound{From: from, Content: postern.Text(body)})
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
 			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]},

@@ -19,6 +19,7 @@ type NewMessage struct {
 	DeviceID         postern.DeviceID
 	To               string
 	Content          postern.Content
+	ReplyTo          postern.MessageID // a message of the same chat; "" for none
 	Metadata         map[string]string
 	ExpiresIn        time.Duration // 0 means one day; at most 7 days
 	WhenDisconnected string        // "fail" or "queue"; "" means fail
@@ -36,15 +37,20 @@ func (g Messages) Send(
 		return Created[postern.Message]{}, err
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Message, func(*store.Once) error, error) {
-		chat, to, err := checkMessage(in)
+		in, chat, err := checkMessage(in)
 		if err != nil {
 			return postern.Message{}, nil, err
+		}
+		if in.ReplyTo != "" {
+			if _, err := g.quoted(ctx, c, in.ReplyTo, in.DeviceID, chat); err != nil {
+				return postern.Message{}, nil, err
+			}
 		}
 		d, err := g.db.Devices.Get(ctx, c.Workspace(), in.DeviceID)
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
-		m := g.build(d, in, chat, to)
+		m := g.build(d, in, chat)
 		return m, func(once *store.Once) error {
 			return g.db.Messages.Queue(ctx, store.QueueMessage{
 				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages,
@@ -55,7 +61,7 @@ func (g Messages) Send(
 	})
 }
 
-func (g Messages) build(d postern.Device, in NewMessage, chat, to string) postern.Message {
+func (g Messages) build(d postern.Device, in NewMessage, chat string) postern.Message {
 	now := g.db.Now() // the database's clock also decides which month's quota is used
 	expiry := in.ExpiresIn
 	if expiry == 0 {
@@ -63,23 +69,24 @@ func (g Messages) build(d postern.Device, in NewMessage, chat, to string) poster
 	}
 	return postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
-		Content: in.Content,
-		ChatID:  chat, From: d.PhoneNumber, To: postern.Maybe(to), Status: postern.Queued,
+		Content: in.Content, ReplyTo: postern.Maybe(in.ReplyTo),
+		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(postern.NumberOfChat(chat)), Status: postern.Queued,
 		NetworkID: postern.NewNetworkID(),
 		Source:    postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
 	}
 }
 
-func checkMessage(in NewMessage) (chat, to string, err error) {
+// checkMessage returns a message in the form in which it is stored, and its chat.
+func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	chat, err = postern.ParseChat(in.To)
 	if err != nil {
-		return "", "", postern.Invalid("/to", "%v", err)
+		return in, "", postern.Invalid("/to", "%v", err)
 	}
 	if !postern.IsDirect(chat) {
-		return "", "", postern.Invalid("/to", "messages can be sent to a person, not yet to a group, channel or status")
+		return in, "", postern.Invalid("/to", "messages can be sent to a person, not yet to a group, channel or status")
 	}
-	if err := in.Content.Check(); err != nil {
-		return "", "", err
+	if in.Content, err = in.Content.Checked(); err != nil {
+		return in, "", err
 	}
 	switch {
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
@@ -87,7 +94,23 @@ func checkMessage(in NewMessage) (chat, to string, err error) {
 	default:
 		err = checkMetadata(in.Metadata)
 	}
-	return chat, postern.NumberOfChat(chat), err
+	return in, chat, err
+}
+
+// quoted returns the message to which one of a chat replies. It refuses one of another chat,
+// and one that the network will never have.
+func (g Messages) quoted(
+	ctx context.Context, c access.Caller, id postern.MessageID, device postern.DeviceID, chat string,
+) (postern.Message, error) {
+	m, err := g.get(ctx, c, id)
+	switch {
+	case err != nil:
+	case m.DeviceID != device || m.ChatID != chat:
+		err = postern.Invalid("/replyTo", "the message belongs to another chat; name one of the same chat")
+	case m.Status == postern.Failed || m.Status == postern.Expired:
+		err = postern.Invalid("/replyTo", "the message was never sent")
+	}
+	return m, err
 }
 
 // Get finds one message.

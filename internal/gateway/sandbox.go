@@ -29,13 +29,21 @@ type SandboxNetwork interface {
 	// EnterCode lets the owner of a number enter a pairing code on the phone.
 	EnterCode(ctx context.Context, code, number string) error
 	// Inbound lets a contact write to the account and returns the network id.
-	Inbound(ctx context.Context, account, from string, content postern.Content) (networkID string, err error)
+	Inbound(ctx context.Context, account string, m SandboxInbound) (networkID string, err error)
 	// Receipt lets the recipient of a message confirm it.
 	Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error
 	// Fault makes the vendor misbehave towards the account.
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
 	Phone(number string) []PhoneMessage
+}
+
+// SandboxInbound is a message that a simulated contact writes.
+type SandboxInbound struct {
+	From    string
+	Content postern.Content
+	ReplyTo postern.MessageID // a message of the chat; "" for none
+	QuoteOf string            // its network id, which Inbound finds
 }
 
 // PhoneMessage is a message on the simulated phone.
@@ -177,7 +185,7 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 // Inbound lets a contact write to the device's account. It returns the network id of the
 // message.
 func (g SandboxPhones) Inbound(
-	ctx context.Context, c access.Caller, id postern.DeviceID, from string, content postern.Content,
+	ctx context.Context, c access.Caller, id postern.DeviceID, in SandboxInbound,
 ) (networkID string, err error) {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return networkID, err
@@ -186,18 +194,24 @@ func (g SandboxPhones) Inbound(
 	if err != nil {
 		return "", err
 	}
-	number, err := postern.ParsePhone(from)
-	if err != nil {
+	if in.From, err = postern.ParsePhone(in.From); err != nil {
 		return "", postern.Invalid("/from", "%v", err)
 	}
-	if err := content.Check(); err != nil {
+	if in.Content, err = in.Content.Checked(); err != nil {
 		return "", err
+	}
+	if in.ReplyTo != "" {
+		m, err := g.messages().quoted(ctx, c, in.ReplyTo, id, postern.ChatOfNumber(in.From))
+		if err != nil {
+			return "", err
+		}
+		in.QuoteOf = m.NetworkID
 	}
 	network, err := g.sandbox.Of(c.Workspace())
 	if err != nil {
 		return "", err
 	}
-	return network.Inbound(ctx, string(d.PhoneNumber), number, content)
+	return network.Inbound(ctx, string(d.PhoneNumber), in)
 }
 
 // Receipt lets the recipient of an outbound message confirm it.

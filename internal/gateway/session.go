@@ -123,6 +123,18 @@ func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string,
 	)
 }
 
+// Quoted returns the id of a message in a chat of a device, by the network id under which a
+// reply names it; null if we do not have the message.
+func (g Sessions) Quoted(
+	ctx context.Context, d postern.Device, chat, networkID string,
+) (postern.Maybe, error) {
+	m, ok, err := g.db.Messages.InChat(ctx, d.ID, chat, networkID)
+	if err != nil || !ok {
+		return "", err
+	}
+	return postern.Maybe(m.ID), nil
+}
+
 // Confirm advances the status of messages by the network's receipts to a device. Messages
 // that were sent to other chats than those given, which all name one person, stay as they are.
 func (g Sessions) Confirm(

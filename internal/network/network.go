@@ -96,6 +96,14 @@ type Outbound struct {
 	NetworkID string // chosen by the gateway before the first attempt
 	ChatID    string // "+" and digits, or "lid:" and digits
 	Content   postern.Content
+	Quote     *Quote // the message to which it replies; nil for none
+}
+
+// Quote is a message to which another one of the same chat replies.
+type Quote struct {
+	NetworkID string
+	FromMe    bool // the account wrote it
+	Content   postern.Content
 }
 
 var (
@@ -175,6 +183,7 @@ type (
 		FromLID   string // digits; "" if there is none
 		FromName  string
 		Content   postern.Content
+		QuoteOf   string // network id of the message to which it replies; "" for none
 		At        time.Time
 	}
 
@@ -185,6 +194,7 @@ type (
 		ChatID    string
 		To        string // "+" and digits; "" while the network hides the number
 		Content   postern.Content
+		QuoteOf   string // network id of the message to which it replies; "" for none
 		At        time.Time
 	}
 

@@ -1,6 +1,10 @@
 package postern
 
-import "unicode/utf8"
+import (
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+)
 
 // Kind is the kind of a message. It is the message's "type" in the API, in
 // events and in the database.
@@ -10,6 +14,11 @@ type Kind string
 const (
 	KindText     Kind = "text"
 	KindLocation Kind = "location"
+	KindContact  Kind = "contact"
+	KindPoll     Kind = "poll"
+	// KindLiveLocation and KindEvent can be received, and not sent.
+	KindLiveLocation Kind = "liveLocation"
+	KindEvent        Kind = "event"
 	// KindUnsupported is an inbound message of a kind that Postern does not
 	// show. It cannot be sent.
 	KindUnsupported Kind = "unsupported"
@@ -27,74 +36,129 @@ type Content struct {
 	// Truncated reports that a part of a received message was longer than its limit and was cut.
 	Truncated bool
 	Extra
+	ReceivedOnly
 }
 
-// Extra holds the members that only some kinds have. Their names are the same in
-// requests, responses, events and the database.
+// Extra holds the members that only some kinds have, and those that are optional for all
+// kinds. Their names are the same in requests, responses, events and the database.
 type Extra struct {
 	Location *Location `json:"location,omitempty" doc:"The place that a location message shows; absent from other kinds."`
+	Contacts []Contact `json:"contacts,omitempty" nullable:"false" doc:"The contacts that a contact message shows: 1 to 20 in a message that is sent. Absent from other kinds."`
+	Poll     *Poll     `json:"poll,omitempty" doc:"The question and the options of a poll; absent from other kinds."`
+
+	Mentions  []string `json:"mentions,omitempty" nullable:"false" doc:"At most 1,024 people whom the text mentions: phone numbers, or hidden numbers as in the chatId of an event. Apps show a name where the text contains @ and the digits. Absent if nobody is mentioned." example:"[\"+15557654321\"]"`
+	Forwarded bool     `json:"forwarded,omitzero" doc:"True if the message is marked as forwarded; otherwise absent." example:"true"`
 }
 
-// Location is a place on the earth. Name and Address have at most MaxPlace bytes, and
-// URL has at most MaxURL.
-type Location struct {
-	Latitude  float64 `json:"latitude" minimum:"-90" maximum:"90" doc:"Degrees; positive values are north of the equator." example:"52.5163"`
-	Longitude float64 `json:"longitude" minimum:"-180" maximum:"180" doc:"Degrees; positive values are east of Greenwich." example:"13.3777"`
-	Name      string  `json:"name,omitempty" doc:"Name of the place, at most 1,000 bytes in UTF-8." example:"Brandenburg Gate"`
-	Address   string  `json:"address,omitempty" doc:"Address of the place, at most 1,000 bytes in UTF-8." example:"Pariser Platz, Berlin"`
-	URL       string  `json:"url,omitempty" doc:"Address of a page about the place, at most 2,000 bytes." example:"https://example.com/gate"`
+// ReceivedOnly holds the members of kinds that can be received, and not sent.
+type ReceivedOnly struct {
+	LiveLocation *LiveLocation  `json:"liveLocation,omitempty" doc:"The place that a live location showed first; absent from other kinds. The network does not send its changes to linked devices."`
+	Event        *CalendarEvent `json:"event,omitempty" doc:"The event to which a message invites; absent from other kinds."`
+	UnknownKind  string         `json:"kind,omitempty" doc:"The network's name for the kind of an unsupported message; absent from other kinds." example:"stickerPack"`
 }
 
-// Limits of a location, in bytes of UTF-8.
-const (
-	MaxPlace = 1000
-	MaxURL   = 2000
-)
-
-// IsValid reports whether l is a point on the earth. NaN is not.
-func (l Location) IsValid() bool {
-	return l.Latitude >= -90 && l.Latitude <= 90 && l.Longitude >= -180 && l.Longitude <= 180
+// IsPlain reports whether the content has a text and nothing else.
+func (c Content) IsPlain() bool {
+	return !c.Truncated && reflect.ValueOf(c.Extra).IsZero() && reflect.ValueOf(c.ReceivedOnly).IsZero()
 }
 
-// check returns nil if l can be sent; l may be nil.
-func (l *Location) check() error {
-	switch {
-	case l == nil:
-		return Invalid("/location", "a location message needs a location")
-	case !l.IsValid():
-		return Invalid("/location", "a latitude is from -90 to 90, and a longitude from -180 to 180")
-	case len(l.Name) > MaxPlace:
-		return Errorf(PayloadTooLarge, "the name of a place has at most %d bytes in UTF-8", MaxPlace)
-	case len(l.Address) > MaxPlace:
-		return Errorf(PayloadTooLarge, "the address of a place has at most %d bytes in UTF-8", MaxPlace)
-	case len(l.URL) > MaxURL:
-		return Errorf(PayloadTooLarge, "the URL of a place has at most %d bytes in UTF-8", MaxURL)
-	}
-	return nil
+// Bare returns the content without what it says about other messages and people.
+func (c Content) Bare() Content {
+	c.Mentions, c.Forwarded = nil, false
+	return c
 }
 
 // Text returns the content of a text message.
 func Text(text string) Content { return Content{Kind: KindText, Text: text} }
 
-// Unsupported returns the content of a message that Postern does not show.
-func Unsupported() Content { return Content{Kind: KindUnsupported} }
+// Unsupported returns the content of a message that Postern does not show. kind is the
+// network's name for its kind, or "".
+func Unsupported(kind string) Content {
+	return Content{Kind: KindUnsupported, ReceivedOnly: ReceivedOnly{UnknownKind: kind}}
+}
 
-// Check returns nil if c can be sent. Otherwise the error names the member of
-// the request's body that must change.
-func (c Content) Check() error {
+// Checked returns the content as it is sent, with numbers in the form of [ParsePhone].
+// Otherwise the error names the member of the request's body that must change.
+func (c Content) Checked() (Content, error) {
+	if err := c.checkMembers(); err != nil {
+		return c, err
+	}
+	err := c.checkText()
+	if err == nil {
+		err = c.checkOwn()
+	}
+	if err == nil {
+		c.Contacts, err = checkContacts(c.Contacts)
+	}
+	if err == nil {
+		c.Mentions, err = checkMentions(c.Mentions)
+	}
+	return c, err
+}
+
+// checkMembers refuses the members of other kinds. The API refuses them too, by its schema.
+func (c Content) checkMembers() error {
+	for _, member := range []struct {
+		pointer string
+		given   bool
+		of      Kind
+	}{
+		{"/body", c.Text != "", KindText},
+		{"/location", c.Location != nil, KindLocation},
+		{"/contacts", len(c.Contacts) > 0, KindContact},
+		{"/poll", c.Poll != nil, KindPoll},
+	} {
+		if member.given && c.Kind != member.of {
+			return Invalid(member.pointer, "a message of this kind has no such member")
+		}
+	}
+	return nil
+}
+
+func (c Content) checkText() error {
 	switch {
-	case c.Kind == KindLocation && c.Text != "":
-		return Invalid("/body", "a location has no text")
-	case c.Kind == KindLocation:
-		return c.Location.check()
-	case c.Kind != KindText:
-		return Invalid("/type", "a message of this kind cannot be sent")
-	case c.Location != nil:
-		return Invalid("/location", "a text message has no location")
-	case c.Text == "":
+	case c.Kind == KindText && c.Text == "":
 		return Invalid("/body", "a text message needs a body")
 	case utf8.RuneCountInString(c.Text) > MaxText:
 		return Errorf(PayloadTooLarge, "a text may have at most %d characters", MaxText)
 	}
 	return nil
+}
+
+// checkOwn checks what only the kind of the content has.
+func (c Content) checkOwn() error {
+	switch c.Kind {
+	case KindText:
+		return nil
+	case KindLocation:
+		return c.Location.check()
+	case KindContact:
+		if len(c.Contacts) == 0 {
+			return Invalid("/contacts", "a contact message needs at least one contact")
+		}
+		return nil
+	case KindPoll:
+		return c.Poll.check()
+	case KindLiveLocation, KindEvent, KindUnsupported:
+	}
+	return Invalid("/type", "a message of this kind cannot be sent")
+}
+
+// checkMentions returns the people who are mentioned, in one form.
+func checkMentions(list []string) ([]string, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if len(list) > MaxMentions {
+		return nil, Invalid("/mentions", "a message mentions at most %d people", MaxMentions)
+	}
+	who := make([]string, len(list))
+	for i, s := range list {
+		chat, err := ParseChat(s)
+		if err != nil || !IsDirect(chat) {
+			return nil, Invalid("/mentions/"+strconv.Itoa(i), "%v", errNotChat)
+		}
+		who[i] = chat
+	}
+	return who, nil
 }

@@ -11,7 +11,7 @@ type MessageObject struct {
 	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	DeviceID    DeviceID          `json:"deviceId" doc:"The device that sent or received the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Direction   string            `json:"direction" enum:"inbound,outbound" doc:"inbound: from a contact. outbound: from the account." example:"outbound"`
-	Type        Kind              `json:"type" enum:"text,location,unsupported" doc:"Kind of the message. Unsupported kinds can be received, but their content is not shown." example:"text"`
+	Type        Kind              `json:"type" enum:"text,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message. Unsupported kinds can be received, but their content is not shown." example:"text"`
 	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
 	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
@@ -31,6 +31,7 @@ type MessageObject struct {
 	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message expires." example:"2026-11-22T09:00:00.000Z"`
 
 	Extra
+	ReceivedOnly
 }
 
 // InOrder returns m with times that follow each other. The network's clock has only whole
@@ -60,14 +61,14 @@ func (m Message) Object() MessageObject {
 		NetworkID: m.NetworkID,
 		Source:    m.Source,
 		Metadata:  m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
-		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra,
+		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
 	}
 }
 
 // message returns the message of which o is the JSON form.
 func (o MessageObject) message() Message {
 	return Message{
-		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Truncated, o.Extra},
+		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Truncated, o.Extra, o.ReceivedOnly},
 		ChatID: o.ChatID,
 		From:   o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
 		Source:   o.Source,
@@ -88,7 +89,7 @@ const (
 // JSONBound returns a number of bytes that the JSON of m does not exceed. It takes less
 // time than encoding m, and is too large for most messages.
 func (m Message) JSONBound() int {
-	if m.Content.Extra != (Extra{}) || m.Error != nil {
+	if !m.Content.IsPlain() || m.Error != nil {
 		return math.MaxInt32 // for those that are rare, encode
 	}
 	n := len(m.Content.Text) + len(m.ChatID) + len(m.ReplyTo) + len(m.NetworkID)
@@ -116,7 +117,7 @@ type Arrival struct {
 	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
 	Body     string    `json:"body" doc:"The text, at most 65,536 characters." example:"Hello"`
 	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	Type     Kind      `json:"type" enum:"text,location,unsupported" doc:"Kind of the message." example:"text"`
+	Type     Kind      `json:"type" enum:"text,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message." example:"text"`
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
 	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
@@ -128,13 +129,14 @@ type Arrival struct {
 	Truncated bool `json:"truncated,omitzero" doc:"True if the text was longer than the limit and was cut; otherwise absent." example:"true"`
 
 	Extra
+	ReceivedOnly
 }
 
 func (m Message) arrival() Arrival {
 	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
 		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
-		Error: m.Error, Truncated: m.Content.Truncated, Extra: m.Content.Extra,
+		Error: m.Error, Truncated: m.Content.Truncated, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
 	}
 	if m.FromLID != "" {
 		r.FromLID = ChatOfLID(m.FromLID)

@@ -43,7 +43,7 @@ func TestBytesOfAMessage(t *testing.T) {
 				`"expiresAt":"2023-11-14T22:13:25.000Z"}`,
 		},
 		"a response without members": {
-			func() ([]byte, error) { return EncodeJSON(Message{Content: Unsupported()}) },
+			func() ([]byte, error) { return EncodeJSON(Message{Content: Unsupported("")}) },
 			`{"id":"","deviceId":"","direction":"","type":"unsupported","chatId":"","from":null,"to":null,"body":"",` +
 				`"replyTo":null,"status":"","error":null,"networkId":"","source":"","metadata":null,"createdAt":null,` +
 				`"sentAt":null,"deliveredAt":null,"readAt":null,"playedAt":null,"expiresAt":null}`,
@@ -56,7 +56,7 @@ func TestBytesOfAMessage(t *testing.T) {
 				`"sentAt":"2023-11-14T22:13:21.000Z"}`,
 		},
 		"an arrival without members": {
-			event(Message{Content: Unsupported()}, MessageReceived),
+			event(Message{Content: Unsupported("")}, MessageReceived),
 			`{"id":"","body":"","chatId":"","type":"unsupported","replyTo":null,"source":"","sentAt":null}`,
 		},
 	}

@@ -165,5 +165,6 @@ func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound
 	if err != nil || !ok {
 		return network.Outbound{}, false
 	}
-	return network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}, true
+	out, err := h.e.outbound(ctx, m)
+	return out, err == nil
 }

@@ -33,19 +33,20 @@ type arrival struct {
 	message postern.Message
 	sender  string // with the network id, what identifies an inbound message
 	event   postern.EventType
+	quoteOf string // network id of the message to which it replies; "" for none
 }
 
 func inbound(d postern.Device, u network.Inbound) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.From, m.FromLID, m.FromName = postern.Maybe(u.From), u.FromLID, u.FromName
-	return arrival{m, u.Sender, postern.MessageReceived}
+	return arrival{m, u.Sender, postern.MessageReceived, u.QuoteOf}
 }
 
 func undecryptable(d postern.Device, u network.Undecryptable) arrival {
-	m := received(d, u.NetworkID, u.ChatID, postern.Unsupported(), u.At)
+	m := received(d, u.NetworkID, u.ChatID, postern.Unsupported(""), u.At)
 	m.From, m.FromLID = postern.Maybe(u.From), u.FromLID
 	m.Error = &postern.Failure{Code: u.Why, Detail: whyUnread(u.Why)}
-	return arrival{m, u.Sender, postern.MessageUndecryptable}
+	return arrival{m, u.Sender, postern.MessageUndecryptable, ""}
 }
 
 // whyUnread explains why a message could not be read.
@@ -65,7 +66,7 @@ func echo(d postern.Device, u network.Echo) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
 	m.From, m.To = d.PhoneNumber, postern.Maybe(u.To)
-	return arrival{m, "", postern.MessageEcho}
+	return arrival{m, "", postern.MessageEcho, u.QuoteOf}
 }
 
 // received returns a message from a contact, without the contact's names.
@@ -83,6 +84,11 @@ func (h *host) receive(ctx context.Context, a arrival) error {
 	d, err := h.settings.now(ctx)
 	if err != nil || !d.Receive.Direct {
 		return err
+	}
+	if a.quoteOf != "" {
+		if a.message.ReplyTo, err = h.e.g.Sessions.Quoted(ctx, d, a.message.ChatID, a.quoteOf); err != nil {
+			return err
+		}
 	}
 	return h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event)
 }

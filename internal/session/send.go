@@ -201,13 +201,17 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 		_, err := l.e.db.Outbox.Expire(l.ctx, now, expireChunk)
 		return err
 	}
+	out, err := l.e.outbound(l.ctx, m.Message)
+	if err != nil {
+		return err
+	}
 	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
 	defer cancel()
 	began := time.Now()
-	at, err := l.session.Send(ctx, network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content})
+	at, err := l.session.Send(ctx, out)
 	l.e.log.Info("message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID,
 		"outcome", outcome(err), "duration_ms", time.Since(began).Milliseconds())
 	return l.settle(m, at, err)

@@ -20,8 +20,8 @@ const contentColumns = `type, body, extra`
 
 func contentValues(c postern.Content) []any {
 	extra := "" // as in rows from before the column
-	if c.Truncated || c.Extra != (postern.Extra{}) {
-		extra = asJSON(storedExtra{c.Truncated, c.Extra})
+	if !c.IsPlain() {
+		extra = asJSON(storedExtra{c.Truncated, c.Extra, c.ReceivedOnly})
 	}
 	return []any{string(c.Kind), c.Text, extra}
 }
@@ -36,6 +36,7 @@ func contentInto(c *postern.Content) []any {
 type storedExtra struct {
 	Truncated bool `json:"truncated,omitempty"`
 	postern.Extra
+	postern.ReceivedOnly
 }
 
 type extraColumn struct{ of *postern.Content }
@@ -47,7 +48,7 @@ func (c extraColumn) Scan(src any) error {
 			return err
 		}
 	}
-	c.of.Truncated, c.of.Extra = stored.Truncated, stored.Extra
+	c.of.Truncated, c.of.Extra, c.of.ReceivedOnly = stored.Truncated, stored.Extra, stored.ReceivedOnly
 	return nil
 }
 

@@ -155,7 +155,7 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		dark := inboundOf(d, "A", "lid:1", "")
-		dark.Type, dark.Undecryptable, dark.Message.Content = postern.MessageUndecryptable, true, postern.Unsupported()
+		dark.Type, dark.Undecryptable, dark.Message.Content = postern.MessageUndecryptable, true, postern.Unsupported("")
 		readable := inboundOf(d, "A", "lid:1", "now it can be read")
 		for _, o := range []RecordInbound{dark, dark, readable, readable, dark} {
 			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {

@@ -355,6 +355,18 @@ func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Messag
 	return m
 }
 
+// InChat returns the message of a chat with a network id, under the present number of the
+// device; ok is false when no message has it.
+func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
+	chat, networkID string) (m postern.Message, ok bool, err error) {
+	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
+		AND chat_id = $3 AND `+current("message"), device, networkID, chat))
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}
+
 // ByNetworkID returns the message that a device sent under its present number with a
 // network id; ok is false when no message has it.
 func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,

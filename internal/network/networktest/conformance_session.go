@@ -3,6 +3,7 @@ package networktest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -111,7 +112,7 @@ func testInbound(t *testing.T, w World) {
 	const body = "hello\nfrom 👋 a friend"
 	id := write(t, w, ownNumber, body)
 	m := Wait(t, c.Host, 1, byID(id))
-	if m.From != friendNumber || m.ChatID != friendNumber || m.Sender == "" || m.Content != postern.Text(body) ||
+	if m.From != friendNumber || m.ChatID != friendNumber || m.Sender == "" || !reflect.DeepEqual(m.Content, postern.Text(body)) ||
 		m.At.IsZero() {
 		t.Errorf("inbound = %+v, want the text from %s", m, friendNumber)
 	}
@@ -134,7 +135,7 @@ func testInboundOrder(t *testing.T, w World) {
 	}
 	Wait(t, c.Host, count, Any[network.Inbound])
 	for i, m := range All(c.Host, Any[network.Inbound]) {
-		if m.Content != postern.Text(fmt.Sprint(i)) {
+		if m.Content.Text != fmt.Sprint(i) {
 			t.Fatalf("message %d is %+v", i, m.Content)
 		}
 	}
@@ -189,7 +190,7 @@ func testEcho(t *testing.T, w World) {
 		t.Fatalf("type: %v", err)
 	}
 	e := Wait(t, c.Host, 1, func(e network.Echo) bool { return e.NetworkID == id })
-	if e.To != friendNumber || e.ChatID != friendNumber || e.Content != postern.Text("typed on the phone") {
+	if e.To != friendNumber || e.ChatID != friendNumber || e.Content.Text != "typed on the phone" {
 		t.Errorf("echo = %+v, want the text to %s", e, friendNumber)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/content"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow/types"
@@ -12,7 +13,7 @@ import (
 
 // message reports a message that was decrypted.
 func (v *run) message(ctx context.Context, evt *events.Message) bool {
-	content, ok := fromWire(evt.Message)
+	in, ok := content.FromWire(evt.Message)
 	if !ok || !isDirect(evt.Info.MessageSource) {
 		return true
 	}
@@ -28,13 +29,14 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	}
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
-			NetworkID: clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
-			Content: content, At: evt.Info.Timestamp.UTC(),
+			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
+			Content: in.Content, QuoteOf: in.QuoteOf, At: evt.Info.Timestamp.UTC(),
 		})
 	}
 	return v.stores(ctx, network.Inbound{
-		NetworkID: clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
-		FromName: name(evt.Info.PushName), Content: content, At: evt.Info.Timestamp.UTC(),
+		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
+		FromName: content.Name(evt.Info.PushName), Content: in.Content, QuoteOf: in.QuoteOf,
+		At: evt.Info.Timestamp.UTC(),
 	})
 }
 
@@ -46,7 +48,7 @@ func (v *run) undecryptable(ctx context.Context, evt *events.UndecryptableMessag
 		return true
 	}
 	return v.storeUnread(ctx, evt.Info.MessageSource, network.Undecryptable{
-		NetworkID: clip(evt.Info.ID, maxID), Why: postern.DecryptionFailed, At: evt.Info.Timestamp.UTC(),
+		NetworkID: content.Clip(evt.Info.ID, maxID), Why: postern.DecryptionFailed, At: evt.Info.Timestamp.UTC(),
 	})
 }
 
@@ -76,7 +78,7 @@ func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	}
 	ids := make([]string, len(evt.MessageIDs))
 	for i, id := range evt.MessageIDs {
-		ids[i] = clip(id, maxID)
+		ids[i] = content.Clip(id, maxID)
 	}
 	return v.stores(ctx, network.Receipt{NetworkIDs: ids, Chats: p.chats(), Status: status, At: evt.Timestamp.UTC()})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/content"
 	"postern/internal/network/whatsapp/keys"
 
 	"go.mau.fi/whatsmeow/types"
@@ -147,7 +148,7 @@ func (a *attempt) store(ctx context.Context, evt *events.PairSuccess) {
 		return
 	}
 	paired := network.Paired{
-		Account: a.prefix + evt.ID.String(), Number: "+" + evt.ID.User, DisplayName: name(evt.BusinessName),
+		Account: a.prefix + evt.ID.String(), Number: "+" + evt.ID.User, DisplayName: content.Name(evt.BusinessName),
 	}
 	if !a.stores(ctx, paired) {
 		a.fail("store-unavailable", false)

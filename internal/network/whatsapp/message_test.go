@@ -382,7 +382,7 @@ func TestMessageThatIsNotReportedIsDurable(t *testing.T) {
 	if err := decrypt(t.Context(), v, 1); err != nil {
 		t.Fatal(err)
 	}
-	group := &events.Message{Message: text("hello")}
+	group := &events.Message{Message: &waE2E.Message{Conversation: new("hello")}}
 	group.Info.IsGroup = true
 	if !v.handle(t.Context(), group) {
 		t.Fatal("the message was refused")

@@ -65,6 +65,14 @@ func (p *peer) phone() string {
 	return "+" + p.number
 }
 
+// address returns the network's name of the person: the LID, unless it is unknown.
+func (p *peer) address() types.JID {
+	if p.lid == "" {
+		return types.NewJID(p.number, types.DefaultUserServer)
+	}
+	return types.NewJID(p.lid, types.HiddenUserServer)
+}
+
 func (p *peer) chat() string {
 	if p.number == "" {
 		return postern.ChatOfLID(p.lid)

@@ -2,12 +2,14 @@ package whatsapp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strconv"
 	"strings"
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/content"
 	"postern/internal/network/whatsapp/keys"
 	"postern/internal/postern"
 
@@ -85,14 +87,14 @@ func (c *conn) lookUp(ctx context.Context, pn types.JID) (types.JID, error) {
 // transmit sends the message once. errNoCopy means that nothing was sent,
 // because the stanza held no copy for the recipient's phone.
 func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (time.Time, error) {
-	content, err := toWire(m.Content)
+	msg, err := c.form(ctx, to, m)
 	if err != nil {
 		return time.Time{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.out.expect(m.NetworkID, cancel)
-	resp, err := c.cli.SendMessage(ctx, to, content,
+	resp, err := c.cli.SendMessage(ctx, to, msg,
 		whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout})
 	switch outcome := c.out.done(); {
 	case outcome == refused:
@@ -164,9 +166,41 @@ func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Messag
 	if err != nil || !p.names(m.ChatID) {
 		return nil
 	}
-	content, err := toWire(m.Content)
+	msg, err := v.form(ctx, p.address(), m)
 	if err != nil {
 		return nil
 	}
-	return content
+	return msg
+}
+
+// form returns the network's form of a message to a person. It is the same at each attempt.
+func (c *conn) form(ctx context.Context, to types.JID, m network.Outbound) (*waE2E.Message, error) {
+	out := content.Outgoing{Content: m.Content}
+	if q := m.Quote; q != nil {
+		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: to, Content: q.Content}
+		if q.FromMe {
+			out.Quote.Author = c.cli.Store.GetLID()
+		}
+	}
+	if m.Content.Kind == postern.KindPoll {
+		var err error
+		if out.Secret, err = c.secret(ctx, to, m.NetworkID); err != nil {
+			return nil, redact("send", err)
+		}
+	}
+	return content.ToWire(out)
+}
+
+// secret returns the secret of a message to a person: the one of an earlier attempt, or a
+// new one. It is stored here because whatsmeow would send the message even if it cannot
+// store the secret, and then nobody could read the votes.
+func (c *conn) secret(ctx context.Context, to types.JID, id string) ([]byte, error) {
+	secrets, own := c.cli.Store.MsgSecrets, c.cli.Store.GetLID()
+	stored, _, err := secrets.GetMessageSecret(ctx, to, own, id)
+	if err != nil || len(stored) > 0 {
+		return stored, err
+	}
+	fresh := make([]byte, content.SecretSize)
+	rand.Read(fresh) // never fails (Go 1.24)
+	return fresh, secrets.PutMessageSecret(ctx, to, own, id, fresh)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/content"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -175,7 +176,7 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 		return true
 	}
 	v.session.setLive(v.conn)
-	return v.stores(ctx, network.Live{DisplayName: name(v.name)})
+	return v.stores(ctx, network.Live{DisplayName: content.Name(v.name)})
 }
 
 // watch ends a connection that makes no progress towards a live session. It

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/content"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -89,7 +90,7 @@ func (v *run) reportUnread(node *waBinary.Node, why postern.FailureCode) (stored
 		return true
 	}
 	return v.storeUnread(ctx, src, network.Undecryptable{
-		NetworkID: clip(id, maxID), Why: why, At: sentAt(node, time.Now()),
+		NetworkID: content.Clip(id, maxID), Why: why, At: sentAt(node, time.Now()),
 	})
 }
 

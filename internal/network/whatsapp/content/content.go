@@ -1,89 +1,158 @@
-package whatsapp
+// Package content converts what a message says between Postern's form and that of the
+// network. It is the only place that knows how content looks on the network: a kind that
+// can be sent has a case in [ToWire], and each kind that can be received has one in
+// [FromWire].
+package content
 
 import (
+	"strings"
+
 	"postern/internal/network"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file is the only place that knows how content looks on the network: one
-// case per kind in toWire, and one in fromWire.
+const (
+	maxName     = 256   // characters of a contact's own name, bytes of a number in an unknown form
+	maxID       = 256   // bytes of a network id
+	maxWrappers = 8     // messages within each other
+	maxKind     = 64    // bytes of the name of an unknown kind
+	maxOptions  = 1000  // of a poll
+	maxCards    = 300   // contacts of a message
+	maxNumbers  = 30    // of a contact
+	maxCard     = 64000 // bytes of a contact
+	maxDetail   = 5000  // characters of an event's description
+)
 
-// toWire returns the network's form of content. The network takes no other
-// form, so an error is final.
-func toWire(c postern.Content) (*waE2E.Message, error) {
-	switch c.Kind {
+// ToWire returns the network's form of a message. The network takes no other form, so an
+// error is final.
+func ToWire(m Outgoing) (*waE2E.Message, error) {
+	info := m.context()
+	switch c := m.Content; c.Kind {
 	case postern.KindText:
-		return &waE2E.Message{Conversation: new(c.Text)}, nil
+		return textToWire(c.Text, info), nil
 	case postern.KindLocation:
-		return &waE2E.Message{LocationMessage: locationToWire(*c.Location)}, nil
-	case postern.KindUnsupported:
+		l := locationToWire(*c.Location)
+		l.ContextInfo = info
+		return &waE2E.Message{LocationMessage: l}, nil
+	case postern.KindContact:
+		return contactsToWire(c.Contacts, info)
+	case postern.KindPoll:
+		return pollToWire(*c.Poll, m.Secret, info), nil
+	case postern.KindLiveLocation, postern.KindEvent, postern.KindUnsupported:
 	}
 	return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of message cannot be sent"}
 }
 
-// fromWire returns the content of a message. It reports false if the message is
-// not meant for people, such as one that only carries keys.
-func fromWire(m *waE2E.Message) (c postern.Content, ok bool) {
-	switch {
-	case m == nil || m.ProtocolMessage != nil:
-		return postern.Content{}, false
-	case m.Conversation != nil:
-		return textFromWire(m.GetConversation()), true
-	case m.ExtendedTextMessage != nil:
-		return textFromWire(m.GetExtendedTextMessage().GetText()), true
-	case m.LocationMessage != nil:
-		return locationFromWire(m.GetLocationMessage()), true
+func textToWire(text string, info *waE2E.ContextInfo) *waE2E.Message {
+	if info == nil {
+		return &waE2E.Message{Conversation: &text}
 	}
-	return postern.Unsupported(), hasContent(m)
+	return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: &text, ContextInfo: info}}
+}
+
+// FromWire returns what a message says. It reports false if the message is not meant for
+// people, such as one that only carries keys.
+func FromWire(m *waE2E.Message) (in Incoming, ok bool) {
+	m = unwrap(m)
+	if m == nil || m.ProtocolMessage != nil {
+		return Incoming{}, false
+	}
+	part := partOf(m)
+	if part == nil {
+		return Incoming{}, false
+	}
+	in.Content = read(m, part)
+	in.addContext(m.ProtoReflect().Get(part))
+	return in, true
+}
+
+// read returns the content of the part of a message that says something.
+func read(m *waE2E.Message, part protoreflect.FieldDescriptor) postern.Content {
+	switch {
+	case m.Conversation != nil:
+		return textFromWire(m.GetConversation())
+	case m.ExtendedTextMessage != nil:
+		return textFromWire(m.GetExtendedTextMessage().GetText())
+	case m.LocationMessage != nil:
+		return locationFromWire(m.GetLocationMessage())
+	case m.LiveLocationMessage != nil:
+		return liveLocationFromWire(m.GetLiveLocationMessage())
+	case m.ContactMessage != nil:
+		return contactsFromWire([]*waE2E.ContactMessage{m.GetContactMessage()})
+	case m.ContactsArrayMessage != nil:
+		return contactsFromWire(m.GetContactsArrayMessage().GetContacts())
+	case m.EventMessage != nil:
+		return eventFromWire(m.GetEventMessage())
+	}
+	if p := pollOf(m); p != nil {
+		return pollFromWire(p)
+	}
+	return unsupported(m.ProtoReflect().Get(part), part)
 }
 
 func textFromWire(s string) postern.Content {
 	c := postern.Content{Kind: postern.KindText}
-	c.Text, c.Truncated = cut(s, postern.MaxText)
+	c.Text, c.Truncated = Cut(s, postern.MaxText)
 	return c
 }
 
-func locationToWire(l postern.Location) *waE2E.LocationMessage {
-	return &waE2E.LocationMessage{
-		DegreesLatitude: &l.Latitude, DegreesLongitude: &l.Longitude,
-		Name: optional(l.Name), Address: optional(l.Address), URL: optional(l.URL),
+// unsupported returns the content of a part of an unknown kind, with its caption.
+func unsupported(value protoreflect.Value, part protoreflect.FieldDescriptor) postern.Content {
+	name := strings.TrimSuffix(string(part.Name()), "Message")
+	c := postern.Unsupported(Clip(name, maxKind))
+	if part.Kind() != protoreflect.MessageKind || part.IsList() {
+		return c
 	}
+	if captioned, ok := value.Message().Interface().(interface{ GetCaption() string }); ok {
+		c.Text, c.Truncated = Cut(captioned.GetCaption(), postern.MaxText)
+	}
+	return c
 }
 
-// optional returns nil for an empty text, so that it is left out on the network.
-func optional(text string) *string {
-	if text == "" {
+// unwrap returns the message inside the wrappers by which the network marks messages, such
+// as those that disappear. A message with too many of them is returned as it is.
+func unwrap(m *waE2E.Message) *waE2E.Message {
+	for range maxWrappers {
+		inner := wrapped(m)
+		if inner == nil {
+			return m
+		}
+		m = inner
+	}
+	return m
+}
+
+// wrapped returns the message in a wrapper, or nil if m is none.
+func wrapped(m *waE2E.Message) *waE2E.Message {
+	part := partOf(m)
+	if part == nil || part.Kind() != protoreflect.MessageKind || part.IsList() {
 		return nil
 	}
-	return &text
+	w, ok := m.ProtoReflect().Get(part).Message().Interface().(*waE2E.FutureProofMessage)
+	if !ok {
+		return nil
+	}
+	return w.GetMessage()
 }
 
-// locationFromWire returns unsupported content for a point that is not on the
-// earth, such as NaN, which has no JSON.
-func locationFromWire(m *waE2E.LocationMessage) postern.Content {
-	l := postern.Location{
-		Latitude: m.GetDegreesLatitude(), Longitude: m.GetDegreesLongitude(), Name: clip(m.GetName(), postern.MaxPlace),
-		Address: clip(m.GetAddress(), postern.MaxPlace), URL: clip(m.GetURL(), postern.MaxURL),
+// partOf returns the first part of a message beside those that carry keys and context, or
+// nil if there is none.
+func partOf(m *waE2E.Message) protoreflect.FieldDescriptor {
+	if m == nil {
+		return nil
 	}
-	if !l.IsValid() {
-		return postern.Unsupported()
+	r := m.ProtoReflect()
+	fields := r.Descriptor().Fields()
+	for i := range fields.Len() {
+		if f := fields.Get(i); r.Has(f) && !isCarrier(f.Name()) {
+			return f
+		}
 	}
-	long := len(m.GetName()) > postern.MaxPlace || len(m.GetAddress()) > postern.MaxPlace ||
-		len(m.GetURL()) > postern.MaxURL
-	return postern.Content{Kind: postern.KindLocation, Truncated: long, Extra: postern.Extra{Location: &l}}
-}
-
-// hasContent reports whether a message has a part beside those that carry keys
-// and context.
-func hasContent(m *waE2E.Message) (ok bool) {
-	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		ok = !isCarrier(field.Name())
-		return !ok
-	})
-	return ok
+	return nil
 }
 
 // isCarrier reports whether a part of a message only carries keys and context.
@@ -94,4 +163,12 @@ func isCarrier(part protoreflect.Name) bool {
 		return true
 	}
 	return false
+}
+
+// optional returns nil for an empty text, so that it is left out on the network.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return proto.String(text)
 }

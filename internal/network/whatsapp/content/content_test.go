@@ -1,4 +1,4 @@
-package whatsapp
+package content
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -23,7 +24,9 @@ func TestContentFromTheNetwork(t *testing.T) {
 	extended := func(body string) *waE2E.Message {
 		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new(body)}}
 	}
-	image := &waE2E.ImageMessage{}
+	image := &waE2E.ImageMessage{Caption: new("look")}
+	picture := postern.Unsupported("image")
+	picture.Text = "look"
 	long, chinese := strings.Repeat("x", postern.MaxText), strings.Repeat("字", postern.MaxText)
 	begun := func(text string) postern.Content {
 		return postern.Content{Kind: postern.KindText, Text: text, Truncated: true}
@@ -47,23 +50,52 @@ func TestContentFromTheNetwork(t *testing.T) {
 			Kind: postern.KindLocation, Truncated: true, Extra: postern.Extra{Location: &postern.Location{Name: place}},
 		}, true},
 		{"text with a preview", extended("hello"), postern.Text("hello"), true},
-		{"picture", &waE2E.Message{ImageMessage: image}, postern.Unsupported(), true},
+		{"picture", &waE2E.Message{ImageMessage: image}, picture, true},
 		{"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},
-			postern.Unsupported(), true},
+			picture, true},
 		{"point off the earth", &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
 			DegreesLatitude: new(math.NaN()),
-		}}, postern.Unsupported(), true},
-		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, postern.Unsupported(), true},
+		}}, postern.Unsupported("location"), true},
+		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, postern.Unsupported("reaction"), true},
 		{"protocol", &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{}}, none, false},
 		{"keys of a group", &waE2E.Message{
 			SenderKeyDistributionMessage: &waE2E.SenderKeyDistributionMessage{},
 		}, none, false},
 		{"context alone", &waE2E.Message{MessageContextInfo: &waE2E.MessageContextInfo{}}, none, false},
 		{"empty", &waE2E.Message{}, none, false},
+		{"text that disappears", &waE2E.Message{EphemeralMessage: wrap(text("hello"))}, postern.Text("hello"), true},
+		{"text in five wrappers", nested(5, text("hello")), postern.Text("hello"), true},
+		{"text in too many wrappers", nested(1000, text("hello")), postern.Unsupported("ephemeral"), true},
+		{"nothing in a wrapper", &waE2E.Message{EphemeralMessage: wrap(nil)}, postern.Unsupported("ephemeral"), true},
+		{"poll with 10,000 options", manyOptions(10_000), postern.Content{
+			Kind: postern.KindPoll, Truncated: true,
+			Extra: postern.Extra{Poll: &postern.Poll{Options: make([]string, maxOptions)}},
+		}, true},
+		{"contact with a broken card", &waE2E.Message{ContactMessage: &waE2E.ContactMessage{
+			DisplayName: new("Ada"), Vcard: new("BEGIN:VCARD\nTEL"),
+		}}, postern.Content{Kind: postern.KindContact, Truncated: true, Extra: postern.Extra{
+			Contacts: []postern.Contact{{Name: "Ada", PhoneNumbers: []string{}}},
+		}}, true},
+		{"contact of a phone", &waE2E.Message{ContactMessage: &waE2E.ContactMessage{
+			DisplayName: new("Ada"), Vcard: new("BEGIN:VCARD\nVERSION:3.0\nN:;Ada;;;\nFN:Ada\nORG:Engines;\n" +
+				"item1.TEL;waid=15557654321:+1 555 765-4321\nitem1.X-ABLabel:Mobile\nTEL:110\nEND:VCARD"),
+		}}, postern.Content{Kind: postern.KindContact, Extra: postern.Extra{Contacts: []postern.Contact{
+			{Name: "Ada", Organization: "Engines", PhoneNumbers: []string{"+15557654321", "110"}},
+		}}}, true},
+		{"live location", &waE2E.Message{LiveLocationMessage: &waE2E.LiveLocationMessage{
+			DegreesLatitude: new(52.5), DegreesLongitude: new(13.3), AccuracyInMeters: new(uint32(20)), Caption: new("here"),
+		}}, postern.Content{Kind: postern.KindLiveLocation, Text: "here", ReceivedOnly: postern.ReceivedOnly{
+			LiveLocation: &postern.LiveLocation{Latitude: 52.5, Longitude: 13.3, Accuracy: 20},
+		}}, true},
+		{"event", &waE2E.Message{EventMessage: &waE2E.EventMessage{
+			Name: new("Party"), StartTime: new(int64(1_796_144_400)), EndTime: new(int64(math.MaxInt64)),
+		}}, postern.Content{Kind: postern.KindEvent, ReceivedOnly: postern.ReceivedOnly{
+			Event: &postern.CalendarEvent{Name: "Party", StartsAt: 1_796_144_400_000},
+		}}, true},
 	}
 	for _, tt := range tests {
-		got, ok := fromWire(tt.in)
-		if ok != tt.ok || ok && !reflect.DeepEqual(got, tt.want) {
+		got, ok := FromWire(tt.in)
+		if ok != tt.ok || ok && !reflect.DeepEqual(got.Content, tt.want) {
 			t.Errorf("%s: content = %+v, %v, want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
@@ -76,12 +108,23 @@ func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
 	gate := postern.Location{
 		Latitude: 52.5163, Longitude: -13.3777, Name: "Gate", Address: "Pariser Platz", URL: "https://example.com",
 	}
+	ada := postern.Contact{
+		Name: "Lovelace; Ada, \\ Countess", PhoneNumbers: []string{"+15557654321", "+447700900123"}, Organization: "A; B, C",
+	}
 	for _, want := range []postern.Content{
 		postern.Text("hello"), postern.Text("Grüße, 👋\nsecond line"),
 		{Kind: postern.KindLocation, Extra: postern.Extra{Location: &gate}},
 		{Kind: postern.KindLocation, Extra: postern.Extra{Location: &postern.Location{}}},
+		{Kind: postern.KindContact, Extra: postern.Extra{Contacts: []postern.Contact{ada}}},
+		{Kind: postern.KindContact, Extra: postern.Extra{Contacts: []postern.Contact{ada, ada}}},
+		{Kind: postern.KindPoll, Extra: postern.Extra{Poll: &postern.Poll{
+			Question: "Where?", Options: []string{"Here", "There"}, MaxSelections: 1,
+		}}},
+		{Kind: postern.KindText, Text: "@15557654321", Extra: postern.Extra{
+			Mentions: []string{"+15557654321", "lid:123456789"}, Forwarded: true,
+		}},
 	} {
-		m, err := toWire(want)
+		m, err := ToWire(Outgoing{Content: want})
 		if err != nil {
 			t.Fatalf("%+v: %v", want, err)
 		}
@@ -93,7 +136,7 @@ func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
 		if err := proto.Unmarshal(b, read); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := fromWire(read); !ok || !reflect.DeepEqual(got, want) {
+		if got, ok := FromWire(read); !ok || !reflect.DeepEqual(got.Content, want) {
 			t.Errorf("content = %+v, %v, want %+v", got, ok, want)
 		}
 	}
@@ -101,9 +144,62 @@ func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
 
 func TestContentThatCannotBeSentIsRejected(t *testing.T) {
 	t.Parallel()
-	_, err := toWire(postern.Unsupported())
+	_, err := ToWire(Outgoing{Content: postern.Unsupported("")})
 	var rejected *network.Rejected
 	if !errors.As(err, &rejected) || rejected.Code != postern.NetworkRejected {
 		t.Errorf("to wire = %v, want Rejected", err)
 	}
+}
+
+func wrap(m *waE2E.Message) *waE2E.FutureProofMessage { return &waE2E.FutureProofMessage{Message: m} }
+
+func nested(depth int, m *waE2E.Message) *waE2E.Message {
+	for range depth {
+		m = &waE2E.Message{EphemeralMessage: wrap(m)}
+	}
+	return m
+}
+
+func manyOptions(n int) *waE2E.Message {
+	options := make([]*waE2E.PollCreationMessage_Option, n)
+	for i := range options {
+		options[i] = &waE2E.PollCreationMessage_Option{}
+	}
+	return &waE2E.Message{PollCreationMessageV3: &waE2E.PollCreationMessage{Options: options}}
+}
+
+// A reply names the message, its author and what it says.
+func TestReplyNamesItsMessage(t *testing.T) {
+	t.Parallel()
+	out := Outgoing{Content: postern.Text("yes"), Quote: &Quote{
+		NetworkID: "3EB0", Author: types.NewADJID("123456789", 0, 3), Content: postern.Text("really?"),
+	}}
+	m, err := ToWire(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := m.GetExtendedTextMessage().GetContextInfo()
+	if info.GetStanzaID() != "3EB0" || info.GetParticipant() != out.Quote.Author.ToNonAD().String() ||
+		info.GetQuotedMessage().GetConversation() != "really?" {
+		t.Errorf("the context is %v", info)
+	}
+	if in, ok := FromWire(m); !ok || in.QuoteOf != "3EB0" {
+		t.Errorf("read back: %+v, %v", in, ok)
+	}
+}
+
+// FuzzCard reads hostile vCards.
+func FuzzCard(f *testing.F) {
+	for _, s := range []string{"", "BEGIN:VCARD\nVERSION:3.0\nFN:x\nTEL;waid=15557654321:1\nEND:VCARD", "BEGIN:VCARD\n:\n", "A.B;C=\"D"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		c := contactsFromWire([]*waE2E.ContactMessage{{Vcard: &s}})
+		if len(c.Contacts) != 1 || len(c.Contacts[0].PhoneNumbers) > maxNumbers {
+			t.Errorf("%q is read as %+v", s, c)
+		}
+		if _, err := postern.EncodeJSON(c.Extra); err != nil {
+			t.Errorf("%q has no JSON: %v", s, err)
+		}
+	})
 }

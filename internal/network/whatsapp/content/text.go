@@ -1,4 +1,4 @@
-package whatsapp
+package content
 
 import (
 	"strings"
@@ -10,8 +10,8 @@ func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// clip returns s as it can be stored, cut between characters to at most limit bytes.
-func clip(s string, limit int) string {
+// Clip returns s as it can be stored, cut between characters to at most limit bytes.
+func Clip(s string, limit int) string {
 	s = storable(s)
 	if len(s) <= limit {
 		return s
@@ -22,9 +22,9 @@ func clip(s string, limit int) string {
 	return s[:limit]
 }
 
-// cut returns s as it can be stored, with at most limit characters. It reports whether
+// Cut returns s as it can be stored, with at most limit characters. It reports whether
 // there were more.
-func cut(s string, limit int) (text string, truncated bool) {
+func Cut(s string, limit int) (text string, truncated bool) {
 	s = storable(s)
 	n := 0
 	for i := range s {
@@ -36,12 +36,27 @@ func cut(s string, limit int) (text string, truncated bool) {
 	return s, false
 }
 
-// name returns the name that contacts give themselves as it can be stored, with
+// Name returns the name that contacts give themselves as it can be stored, with
 // at most maxName characters. The network sends "-" for no name.
-func name(s string) string {
+func Name(s string) string {
 	if s == "-" {
 		return ""
 	}
-	s, _ = cut(s, maxName)
+	s, _ = Cut(s, maxName)
 	return s
+}
+
+// clipper clips texts, and remembers whether it cut one.
+type clipper struct{ cut bool }
+
+func (c *clipper) bytes(s string, limit int) string {
+	short := Clip(s, limit)
+	c.cut = c.cut || len(short) < len(storable(s))
+	return short
+}
+
+func (c *clipper) runes(s string, limit int) string {
+	short, more := Cut(s, limit)
+	c.cut = c.cut || more
+	return short
 }

@@ -1,4 +1,4 @@
-package whatsapp
+package content
 
 import (
 	"strings"
@@ -14,19 +14,19 @@ func FuzzClip(f *testing.F) {
 		if limit < 0 || limit > 1<<20 {
 			return // no limit that is ever used
 		}
-		got := clip(s, limit)
+		got := Clip(s, limit)
 		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsRune(got, 0) {
 			t.Errorf("clip(%q, %d) = %q", s, limit, got)
 		}
 		if utf8.ValidString(s) && !strings.ContainsRune(s, 0) && !strings.HasPrefix(s, got) {
 			t.Errorf("clip(%q, %d) = %q, want a prefix", s, limit, got)
 		}
-		switch part, more := cut(s, limit); {
+		switch part, more := Cut(s, limit); {
 		case more && utf8.RuneCountInString(part) != limit, !more && part != storable(s),
 			!strings.HasPrefix(storable(s), part):
 			t.Errorf("cut(%q, %d) = %q, %v", s, limit, part, more)
 		}
-		if n := name(s); utf8.RuneCountInString(n) > maxName || !utf8.ValidString(n) {
+		if n := Name(s); utf8.RuneCountInString(n) > maxName || !utf8.ValidString(n) {
 			t.Errorf("name(%q) = %q", s, n)
 		}
 	})

@@ -1,0 +1,93 @@
+package content
+
+import (
+	"strings"
+
+	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Outgoing is a message that is sent.
+type Outgoing struct {
+	Content postern.Content
+	Quote   *Quote // the message to which it replies; nil for none
+	Secret  []byte // of a poll: SecretSize random bytes, the same at each attempt
+}
+
+// Quote is a message to which another one replies.
+type Quote struct {
+	NetworkID string
+	Author    types.JID
+	Content   postern.Content
+}
+
+// Incoming is a message that is received.
+type Incoming struct {
+	Content postern.Content
+	QuoteOf string // network id of the message to which it replies; "" for none
+}
+
+// context returns what a message says beside its own content, or nil if that is nothing.
+func (m Outgoing) context() *waE2E.ContextInfo {
+	if m.Quote == nil && !m.Content.Forwarded && len(m.Content.Mentions) == 0 {
+		return nil
+	}
+	info := &waE2E.ContextInfo{}
+	if q := m.Quote; q != nil {
+		info.StanzaID, info.Participant = &q.NetworkID, new(q.Author.ToNonAD().String())
+		info.QuotedMessage = q.message()
+	}
+	if m.Content.Forwarded {
+		info.IsForwarded, info.ForwardingScore = new(true), new(uint32(1))
+	}
+	for _, who := range m.Content.Mentions {
+		info.MentionedJID = append(info.MentionedJID, address(who).String())
+	}
+	return info
+}
+
+// message returns the quoted message as apps show it until they find their own copy.
+func (q *Quote) message() *waE2E.Message {
+	m, err := ToWire(Outgoing{Content: q.Content.Bare()})
+	if err != nil {
+		return &waE2E.Message{Conversation: new(q.Content.Text)}
+	}
+	return m
+}
+
+// address returns the network's name of a person.
+func address(who string) types.JID {
+	if lid, ok := strings.CutPrefix(who, "lid:"); ok {
+		return types.NewJID(lid, types.HiddenUserServer)
+	}
+	return types.NewJID(strings.TrimPrefix(who, "+"), types.DefaultUserServer)
+}
+
+// addContext reads what the part of a message says beside its content.
+func (in *Incoming) addContext(part protoreflect.Value) {
+	m, ok := part.Interface().(protoreflect.Message)
+	if !ok {
+		return
+	}
+	with, ok := m.Interface().(interface{ GetContextInfo() *waE2E.ContextInfo })
+	if !ok || with.GetContextInfo() == nil {
+		return
+	}
+	info := with.GetContextInfo()
+	in.QuoteOf = Clip(info.GetStanzaID(), maxID)
+	in.Content.Forwarded = info.GetIsForwarded()
+	in.Content.Mentions = mentioned(info.GetMentionedJID())
+}
+
+// mentioned returns the people whom a message mentions, and leaves out what is no person.
+func mentioned(list []string) (who []string) {
+	for _, s := range list[:min(len(list), postern.MaxMentions)] {
+		if chat, err := postern.ParseChat(s); err == nil && postern.IsDirect(chat) {
+			who = append(who, chat)
+		}
+	}
+	return who
+}
