@@ -31,6 +31,10 @@ const (
 	answerLimit  = 30 * time.Second
 	connectLimit = 5 * time.Second
 	lockWait     = 2 * time.Second
+	// A statement whose caller has left is canceled after cancelDelay, and its connection is
+	// closed if the server has not confirmed that within cancelLimit.
+	cancelDelay = 50 * time.Millisecond
+	cancelLimit = 5 * time.Second
 	writerTick   = time.Second
 	// A new connection is tried this long after one that failed.
 	reconnectGap = 200 * time.Millisecond

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 )
@@ -68,7 +69,17 @@ func parseURL(url string) (*pgx.ConnConfig, error) {
 		config.ConnectTimeout = connectLimit
 	}
 	config.RuntimeParams["client_encoding"] = "UTF8"
+	config.BuildContextWatcherHandler = cancelAtServer
 	return config, nil
+}
+
+// cancelAtServer ends a statement whose caller has left by a request to the server. The
+// connection stays: a new one costs as much as many reads, because the server starts a
+// process for it and checks the password. A statement that ends soon by itself is left alone.
+func cancelAtServer(conn *pgconn.PgConn) ctxwatch.Handler {
+	return &pgconn.CancelRequestContextWatcherHandler{
+		Conn: conn, CancelRequestDelay: cancelDelay, DeadlineDelay: cancelLimit,
+	}
 }
 
 func openPool(config *pgx.ConnConfig, name string, conns int) *sql.DB {

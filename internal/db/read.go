@@ -12,8 +12,7 @@ import (
 // goroutine in database/sql and one in the driver for each read.
 //
 // SQLite ends a statement before its first row at once, and after that between two rows:
-// the driver interrupts nothing later. PostgreSQL ends it at once, and the connection is
-// replaced.
+// the driver interrupts nothing later. PostgreSQL ends it, and the connection stays.
 
 // Row reads the row with a given key into dst. It returns sql.ErrNoRows if no row matches.
 func (db *DB) Row(ctx context.Context, query string, args []any, dst ...any) error {

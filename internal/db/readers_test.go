@@ -53,6 +53,34 @@ func TestReadEndsWhenItsCallerLeaves(t *testing.T) {
 	})
 }
 
+// A new connection costs PostgreSQL a process, so the one of a canceled read stays.
+func TestCanceledReadKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	db := engine{postgres: true}.open(t)
+	db.read.SetMaxOpenConns(1)
+	before := process(t, db)
+	ctx, leave := context.WithCancel(t.Context())
+	err := db.Rows(ReadFor(ctx, "ws"), `SELECT generate_series(1, 1000000000)`, nil, func(*sql.Rows) error {
+		leave()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the read ended with %v", err)
+	}
+	if after := process(t, db); after != before {
+		t.Errorf("reads go through process %d of the server, and %d before", after, before)
+	}
+}
+
+// process is the process of PostgreSQL behind a connection for reading.
+func process(t *testing.T, db *DB) (pid int) {
+	t.Helper()
+	if err := db.Row(t.Context(), `SELECT pg_backend_pid()`, nil, &pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
 // running counts the endless statements that PostgreSQL executes.
 func running(t *testing.T, db *DB) (n int) {
 	t.Helper()
