@@ -169,17 +169,11 @@ func wrongPasswords(ctx context.Context, s *street) {
 	group.Wait()
 }
 
-// manyKeys creates keys in the dashboard as fast as it can.
+// manyKeys creates keys in the dashboard.
 func manyKeys(ctx context.Context, s *street) {
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				s.post("/keys", url.Values{"name": {"x"}, "scope": {"messages:read"}, "expiry": {"24h"}})
-			}
-		})
-	}
-	group.Wait()
+	atPlanRate(ctx, 4, func(int) {
+		s.post("/keys", url.Values{"name": {"x"}, "scope": {"messages:read"}, "expiry": {"24h"}})
+	})
 }
 
 func newBrowser() *http.Client {
