@@ -35,7 +35,7 @@ const (
 	// closed if the server has not confirmed that within cancelLimit.
 	cancelDelay = 50 * time.Millisecond
 	cancelLimit = 5 * time.Second
-	writerTick   = time.Second
+	writerTick  = time.Second
 	// A new connection is tried this long after one that failed.
 	reconnectGap = 200 * time.Millisecond
 	// Another server must hold the database for this long before this one gives up:
