@@ -44,6 +44,7 @@ func unchecked() map[string]string {
 		"gateway.Sessions.Linked":       engine,
 		"gateway.Sessions.OpenLink":     engine,
 		"gateway.Sessions.ProxyOf":      engine,
+		"gateway.Sessions.Quoted":       engine,
 		"gateway.Sessions.Receive":      engine,
 		"gateway.Sessions.Scanned":      engine,
 		"gateway.Sessions.SetState":     engine,

@@ -114,6 +114,25 @@ func message(t *tenant) (device, id string) {
 	return device, a.member("id")
 }
 
+// poll sends a poll, and received lets a message arrive.
+func poll(t *tenant, device string) (id string) {
+	return t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","type":"poll",`+
+		`"poll":{"question":"Where?","options":["Here","Online"]}}`).member("id")
+}
+
+func received(t *tenant, device string) (id string) {
+	t.receive(postern.DeviceID(device), "Hello")
+	return t.do("GET", "/v1/messages?direction=inbound&deviceId="+device, "").list().Data[0].ID
+}
+
+// acted is a request for an action on a message that was sent.
+func acted(suffix, body string) func(*tenant) (string, string) {
+	return func(t *tenant) (string, string) {
+		_, id := message(t)
+		return "/v1/messages/" + id + suffix, body
+	}
+}
+
 func at(prefix string, id func(*tenant) string, suffix, body string) func(*tenant) (string, string) {
 	return func(t *tenant) (string, string) { return prefix + id(t) + suffix, body }
 }
@@ -153,6 +172,16 @@ func routes() map[string]route {
 		"getMessage": {"GET", 200, true, func(t *tenant) (string, string) {
 			_, id := message(t)
 			return "/v1/messages/" + id, ""
+		}},
+		"reactToMessage": {"PUT", 202, true, acted("/reaction", `{"emoji":"👍"}`)},
+		"removeReaction": {"DELETE", 202, true, acted("/reaction", "")},
+		"editMessage":    {"PATCH", 202, true, acted("", `{"body":"Hello again"}`)},
+		"deleteMessage":  {"DELETE", 202, true, acted("", "")},
+		"voteInPoll": {"POST", 202, true, func(t *tenant) (string, string) {
+			return "/v1/messages/" + poll(t, connected(t)) + "/votes", `{"options":["Online"]}`
+		}},
+		"markMessageRead": {"POST", 202, true, func(t *tenant) (string, string) {
+			return "/v1/messages/" + received(t, connected(t)) + "/read", ""
 		}},
 		"listWebhooks": {"GET", 200, false, fixed("/v1/webhooks", "")},
 		"createWebhook": {"POST", 201, true, func(t *tenant) (string, string) {

@@ -71,6 +71,65 @@ func (h messages) get(ctx context.Context, q *request, in *messageInput) (*outpu
 	return answer(h.gateway.Messages.Get(ctx, q.caller, in.ID))
 }
 
+type reactionInput struct {
+	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newReaction
+}
+
+type newReaction struct {
+	_     struct{} `additionalProperties:"false"`
+	Emoji string   `json:"emoji" minLength:"1" maxLength:"64" doc:"One emoji." example:"👍"`
+}
+
+func (h messages) react(ctx context.Context, q *request, in *reactionInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.React(ctx, q.caller, in.ID, in.Body.Emoji))
+}
+
+func (h messages) removeReaction(ctx context.Context, q *request, in *messageInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.React(ctx, q.caller, in.ID, ""))
+}
+
+type editInput struct {
+	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newEdit
+}
+
+type newEdit struct {
+	_    struct{} `additionalProperties:"false"`
+	Body string   `json:"body" minLength:"1" doc:"The new text, at most 65,536 characters." example:"Hello again"`
+}
+
+func (h messages) edit(ctx context.Context, q *request, in *editInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.Edit(ctx, q.caller, in.ID, in.Body.Body))
+}
+
+func (h messages) delete(ctx context.Context, q *request, in *messageInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.Delete(ctx, q.caller, in.ID))
+}
+
+type voteInput struct {
+	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newVote
+}
+
+type newVote struct {
+	_       struct{} `additionalProperties:"false"`
+	Options []string `json:"options" nullable:"false" maxItems:"1000" doc:"Texts of the chosen options." example:"[\"Online\"]"`
+}
+
+func (h messages) vote(ctx context.Context, q *request, in *voteInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.Vote(ctx, q.caller, in.ID, in.Body.Options))
+}
+
+type readInput struct {
+	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *noMembers
+}
+
+func (h messages) markRead(ctx context.Context, q *request, in *readInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.MarkRead(ctx, q.caller, in.ID))
+}
+
 type messagesInput struct {
 	Paging
 	DeviceID  postern.DeviceID `query:"deviceId" doc:"Only messages of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`

@@ -10,9 +10,10 @@ import (
 // document. Each has a row in the tables of scopes and of notes (package spec).
 func (a *API) routes() {
 	const device, link = "/v1/devices/{id}", "/v1/devices/{id}/link"
+	const message = "/v1/messages/{id}"
 	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
-	g := a.gateway
+	g, taken := a.gateway, status(http.StatusAccepted)
 	devices, links, messages := devices{g}, links{g, a.streams, a.baseURL}, messages{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
@@ -39,6 +40,13 @@ func (a *API) routes() {
 	add(a, "POST /v1/messages", "sendMessage", "Send a message", messages.send, creates, status(http.StatusAccepted))
 	add(a, "GET /v1/messages", "listMessages", "List messages", messages.list, compressed)
 	add(a, "GET /v1/messages/{id}", "getMessage", "Get a message", messages.get, compressed)
+
+	add(a, "PUT "+message+"/reaction", "reactToMessage", "React to a message", messages.react, taken)
+	add(a, "DELETE "+message+"/reaction", "removeReaction", "Take a reaction back", messages.removeReaction, taken)
+	add(a, "PATCH "+message, "editMessage", "Edit a message", messages.edit, taken)
+	add(a, "DELETE "+message, "deleteMessage", "Delete a message for everyone", messages.delete, taken)
+	add(a, "POST "+message+"/votes", "voteInPoll", "Vote in a poll", messages.vote, taken)
+	add(a, "POST "+message+"/read", "markMessageRead", "Mark a message as read", messages.markRead, taken)
 
 	add(a, "GET /v1/webhooks", "listWebhooks", "List webhook endpoints", webhooks.list, compressed)
 	add(a, "POST /v1/webhooks", "createWebhook", "Create a webhook endpoint", webhooks.create, creates)

@@ -29,6 +29,12 @@ func scopes() map[string][]postern.Scope {
 		"sendMessage":      {postern.MessagesWrite},
 		"listMessages":     {postern.MessagesRead},
 		"getMessage":       {postern.MessagesRead},
+		"reactToMessage":   {postern.MessagesWrite},
+		"removeReaction":   {postern.MessagesWrite},
+		"editMessage":      {postern.MessagesWrite},
+		"deleteMessage":    {postern.MessagesWrite},
+		"voteInPoll":       {postern.MessagesWrite},
+		"markMessageRead":  {postern.MessagesWrite},
 		"listWebhooks":     {postern.WebhooksRead},
 		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it outlives the key
 		"getWebhook":       {postern.WebhooksRead},

@@ -25,6 +25,7 @@ import (
 type Gateway struct {
 	*core
 
+	Actions       Actions
 	Deliveries    Deliveries
 	Devices       Devices
 	Events        Events
@@ -118,6 +119,7 @@ func New(opts Options) *Gateway {
 	}
 	return &Gateway{
 		core:          c,
+		Actions:       Actions{c},
 		Deliveries:    Deliveries{c},
 		Devices:       Devices{c},
 		Events:        Events{c},

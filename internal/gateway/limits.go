@@ -14,7 +14,10 @@ const (
 	maxEventPatterns   = 50
 	maxDeviceIDs       = 50 // as many as the largest plan has devices
 
+	maxEmoji           = 64 // bytes: the longest emoji that are one character have about 40
+
 	defaultExpiry = 24 * time.Hour
+	editTime      = 15 * time.Minute // for which the vendor's apps accept an edit
 	maxExpiry     = 7 * 24 * time.Hour
 
 	// linkTime is how long a phone has to scan: the vendor shows six codes, the first for

@@ -97,9 +97,11 @@ type Outbound struct {
 	ChatID    string // "+" and digits, or "lid:" and digits
 	Content   postern.Content
 	Quote     *Quote // the message to which it replies; nil for none
+	Target    *Quote // the message that an action is about; nil for a message
 }
 
-// Quote is a message to which another one of the same chat replies.
+// Quote names a message of the same chat, to which another one replies or which an action
+// is about.
 type Quote struct {
 	NetworkID string
 	FromMe    bool // the account wrote it
@@ -184,6 +186,7 @@ type (
 		FromName  string
 		Content   postern.Content
 		QuoteOf   string // network id of the message to which it replies; "" for none
+		About     string // network id of the message that an action is about; "" for a message
 		At        time.Time
 	}
 
@@ -195,6 +198,7 @@ type (
 		To        string // "+" and digits; "" while the network hides the number
 		Content   postern.Content
 		QuoteOf   string // network id of the message to which it replies; "" for none
+		About     string // network id of the message that an action is about; "" for a message
 		At        time.Time
 	}
 

@@ -30,6 +30,7 @@ const (
 	UnsupportedMediaType Reason = "unsupported-media-type"
 	HeadersTooLarge      Reason = "headers-too-large"
 	DeviceNotConnected   Reason = "device-not-connected"
+	ActionNotPossible    Reason = "action-not-possible"
 	DeviceAlreadyLinked  Reason = "device-already-linked"
 	NumberAlreadyLinked  Reason = "number-already-linked"
 	LinkAlreadyOpen      Reason = "link-already-open"

@@ -15,6 +15,10 @@ const (
 	MessageRead          EventType = "message.read"
 	MessageFailed        EventType = "message.failed"
 	MessageExpired       EventType = "message.expired"
+	MessageReaction      EventType = "message.reaction"
+	MessageEdited        EventType = "message.edited"
+	MessageDeleted       EventType = "message.deleted"
+	PollVote             EventType = "poll.vote"
 
 	DeviceLinked       EventType = "device.linked"
 	DeviceConnected    EventType = "device.connected"
@@ -35,7 +39,7 @@ const (
 func EventTypes() []EventType {
 	return []EventType{
 		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed,
-		MessageExpired,
+		MessageExpired, MessageReaction, MessageEdited, MessageDeleted, PollVote,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
 		DevicePaused,

@@ -71,6 +71,8 @@ type Message struct {
 	To          Maybe  // "+" and digits
 	Content     Content
 	ReplyTo     Maybe
+	About       string // network id of the message that an action is about; "" for a message
+	State       State  // what actions have made of it
 	Status      MessageStatus
 	Error       *Failure // why the message failed; nil unless it did
 	NetworkID   string   // the id on the network, chosen before the first attempt

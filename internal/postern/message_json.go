@@ -30,8 +30,11 @@ type MessageObject struct {
 	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" doc:"When the recipient played it; only for kinds that are played." example:"2026-11-21T09:00:00.000Z"`
 	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message expires." example:"2026-11-22T09:00:00.000Z"`
 
+	Tally []Tally `json:"tally,omitempty" nullable:"false" doc:"The votes in a poll, counted by option; absent if there are none."`
+
 	Extra
 	ReceivedOnly
+	State
 }
 
 // InOrder returns m with times that follow each other. The network's clock has only whole
@@ -61,7 +64,8 @@ func (m Message) Object() MessageObject {
 		NetworkID: m.NetworkID,
 		Source:    m.Source,
 		Metadata:  m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
-		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
+		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly, State: m.State,
+		Tally: m.TallyOf(),
 	}
 }
 
@@ -73,7 +77,7 @@ func (o MessageObject) message() Message {
 		From:   o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
 		Source:   o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
-		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt,
+		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, State: o.State,
 	}
 }
 
@@ -89,7 +93,7 @@ const (
 // JSONBound returns a number of bytes that the JSON of m does not exceed. It takes less
 // time than encoding m, and is too large for most messages.
 func (m Message) JSONBound() int {
-	if !m.Content.IsPlain() || m.Error != nil {
+	if !m.Content.IsPlain() || m.Error != nil || !m.State.isEmpty() {
 		return math.MaxInt32 // for those that are rare, encode
 	}
 	n := len(m.Content.Text) + len(m.ChatID) + len(m.ReplyTo) + len(m.NetworkID)

@@ -77,6 +77,8 @@ func TestBytesOfAMessage(t *testing.T) {
 func TestMessageIsTheSameAfterJSON(t *testing.T) {
 	t.Parallel()
 	want := written()
+	want.About = "3EB0A2"
+	want.State = State{EditedAt: 1700000006000, Reactions: []Reaction{{From: "+15551234567", Emoji: "👍", At: 1700000007000}}}
 	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
 			t.Errorf("%s has no value", v.Type().Field(i).Name)
@@ -90,7 +92,7 @@ func TestMessageIsTheSameAfterJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	want.WorkspaceID, want.FromLID, want.FromName = "", "", "" // not part of the object
+	want.WorkspaceID, want.FromLID, want.FromName, want.About = "", "", "", "" // not part of the object
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("message = %+v, want %+v", got, want)
 	}

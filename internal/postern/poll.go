@@ -45,6 +45,26 @@ func (p *Poll) check() error {
 	return nil
 }
 
+// CheckVote returns nil if options can be chosen; p may be nil.
+func (p *Poll) CheckVote(options []string) error {
+	if p == nil {
+		return Errorf(ActionNotPossible, "the message is not a poll")
+	}
+	if p.MaxSelections > 0 && len(options) > p.MaxSelections {
+		return Invalid("/options", "one person may choose at most %d options of this poll", p.MaxSelections)
+	}
+	for i, option := range options {
+		pointer := "/options/" + strconv.Itoa(i)
+		switch {
+		case !slices.Contains(p.Options, option):
+			return Invalid(pointer, "the poll has no such option; use the text of one of its options")
+		case slices.Index(options, option) < i:
+			return Invalid(pointer, "each option can be chosen once")
+		}
+	}
+	return nil
+}
+
 func (p *Poll) checkOption(i int, option string) error {
 	pointer := "/poll/options/" + strconv.Itoa(i)
 	switch {

@@ -165,6 +165,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Turn off the passkey in the app on the phone, then open a new attempt.",
 		"a browser sends the account's passkey only to the network's own pages; turn off the passkey in the app on the phone",
 	},
+	postern.ActionNotPossible: {
+		"The message does not allow this action.",
+		"The action does not fit the message: for example, it was sent by somebody else, it was deleted, it is too old to be edited, or it is not a poll.",
+		"Read the detail, and look at the message: its direction, type, status, editedAt and deletedAt.",
+		"a message can be edited for 15 minutes",
+	},
 	postern.NotLinked: {
 		"The device is not linked.",
 		"The operation needs a linked device: for example, unlinking it, or controlling its simulated phone.",

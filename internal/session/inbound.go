@@ -38,7 +38,7 @@ type arrival struct {
 
 func inbound(d postern.Device, u network.Inbound) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
-	m.From, m.FromLID, m.FromName = postern.Maybe(u.From), u.FromLID, u.FromName
+	m.From, m.FromLID, m.FromName, m.About = postern.Maybe(u.From), u.FromLID, u.FromName, u.About
 	return arrival{m, u.Sender, postern.MessageReceived, u.QuoteOf}
 }
 
@@ -65,7 +65,7 @@ func whyUnread(why postern.FailureCode) string {
 func echo(d postern.Device, u network.Echo) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
-	m.From, m.To = d.PhoneNumber, postern.Maybe(u.To)
+	m.From, m.To, m.About = d.PhoneNumber, postern.Maybe(u.To), u.About
 	return arrival{m, "", postern.MessageEcho, u.QuoteOf}
 }
 

@@ -8,20 +8,27 @@ import (
 )
 
 // outbound returns a message in the form in which the driver sends it, at each attempt.
-func (e *Engine) outbound(ctx context.Context, m postern.Message) (network.Outbound, error) {
-	out := network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}
-	if m.ReplyTo == "" {
-		return out, nil
-	}
-	quoted, err := e.db.Messages.Get(ctx, m.WorkspaceID, postern.MessageID(m.ReplyTo))
-	switch {
-	case postern.ReasonOf(err) == postern.NotFound: // it was removed since
-		return out, nil
-	case err != nil:
+func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.Outbound, err error) {
+	out = network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}
+	if m.ReplyTo != "" {
+		quoted, err := e.db.Messages.Get(ctx, m.WorkspaceID, postern.MessageID(m.ReplyTo))
+		if postern.ReasonOf(err) == postern.NotFound { // it was removed since
+			return out, nil
+		}
+		out.Quote = quoteOf(quoted)
 		return out, err
 	}
-	out.Quote = &network.Quote{
-		NetworkID: quoted.NetworkID, FromMe: quoted.Direction == postern.Outbound, Content: quoted.Content,
+	if m.About != "" {
+		target, ok, err := e.db.Messages.InChat(ctx, m.DeviceID, m.ChatID, m.About)
+		if err == nil && !ok {
+			err = &network.Rejected{Code: postern.NetworkRejected, Detail: "the message that it is about was removed"}
+		}
+		out.Target = quoteOf(target)
+		return out, err
 	}
 	return out, nil
+}
+
+func quoteOf(m postern.Message) *network.Quote {
+	return &network.Quote{NetworkID: m.NetworkID, FromMe: m.Direction == postern.Outbound, Content: m.Content}
 }

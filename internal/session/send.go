@@ -203,7 +203,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	}
 	out, err := l.e.outbound(l.ctx, m.Message)
 	if err != nil {
-		return err
+		return l.settleUnsent(m, err)
 	}
 	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
 		return err
@@ -255,6 +255,15 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	}
 	l.repeat(m.ID)
 	return nil
+}
+
+// settleUnsent records the refusal of a message that was not handed to the driver, or
+// returns any other error.
+func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
+	if _, refused := errors.AsType[*network.Rejected](err); refused {
+		return l.settle(m, time.Time{}, err)
+	}
+	return err
 }
 
 // beforeFirstFrame reports whether a refusal comes before the first frame of the

@@ -60,7 +60,7 @@ const (
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, expires_at, ` + contentColumns
+	`delivered_at, read_at, expires_at, about, state, ` + contentColumns
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -68,7 +68,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To,
 		&m.ReplyTo,
 		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
-		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt,
+		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt, &m.About, stateColumn{&m.State},
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
@@ -79,7 +79,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, error_code, error_detail, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, about, ` + contentColumns
 
 // newMessage returns the row of a new message.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
@@ -91,7 +91,7 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable, failure.Code, failure.Detail,
+		undecryptable, failure.Code, failure.Detail, m.About,
 	}, contentValues(m.Content)...)
 }
 
@@ -118,7 +118,7 @@ type MessageMoved struct {
 // Get returns a message of the workspace.
 func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (postern.Message, error) {
 	m, err := scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
-		AND id = $2`, ws, id))
+		AND id = $2 AND about = ''`, ws, id))
 	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM message
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
@@ -184,10 +184,15 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	}
 	events := make([]eventAt, 0, len(list))
 	var repeated []RecordInbound
+	var acts []act
 	for i := range list {
 		o := &list[i].Value
 		if !fresh[i] {
 			repeated = append(repeated, *o)
+			continue
+		}
+		if o.Message.About != "" {
+			acts = append(acts, act{o.Message, o.Now, len(events)})
 			continue
 		}
 		t.Note(MessageMoved{&o.Message, ""})
@@ -196,6 +201,9 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 			return err
 		}
 		events = append(events, eventAt{e, o.Now})
+	}
+	if events, err = applyActs(t, acts, events); err != nil {
+		return err
 	}
 	decrypted, err := fillDecrypted(t, repeated)
 	if err != nil {
@@ -422,7 +430,7 @@ func lastOf(w way) string {
 func (s Messages) searched(w way) string {
 	return numberFrom(`SELECT `+messageColumns+`, n FROM message
 		WHERE n IN (SELECT n FROM message WHERE `+w.between()+w.order()+` LIMIT ? + 0)
-		AND (? = '' OR workspace_id = ?) AND (? = '' OR device_id = ?) AND (? = '' OR direction = ?)
+		AND about = '' AND (? = '' OR workspace_id = ?) AND (? = '' OR device_id = ?) AND (? = '' OR direction = ?)
 		AND (? = '' OR status = ?)
 		AND (CAST(? AS BIGINT) = 0 OR created_at >= ?) AND (CAST(? AS BIGINT) = 0 OR created_at < ?)
 		AND ($1 = 'null' OR device_id IN `+s.db.InList(1)+`)
@@ -454,7 +462,7 @@ type chatKey struct {
 
 var summarizeChats = db.NewStatement("workspace, device, chat",
 	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
-	WHERE workspace_id = @workspace AND chat_id = @chat AND device_id = @device ORDER BY n DESC LIMIT 1
+	WHERE workspace_id = @workspace AND chat_id = @chat AND device_id = @device AND about = '' ORDER BY n DESC LIMIT 1
 	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
 
 // chatSummaries maintain the newest message of each chat, with one write for all new

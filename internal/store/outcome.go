@@ -57,11 +57,17 @@ func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) erro
 // events.
 func recordEnded(t *db.Tx, ended []postern.Message, outcomes map[postern.MessageID]FinishOutbound) error {
 	var refunds []postern.Message
-	events := make([]eventAt, 0, len(ended))
+	events, acts := make([]eventAt, 0, len(ended)), []act(nil)
 	for i := range ended {
 		m := &ended[i]
-		t.Note(MessageMoved{m, postern.Sending})
 		o := outcomes[m.ID]
+		if m.About != "" {
+			if m.Status == postern.Sent {
+				acts = append(acts, act{*m, o.At, len(events)})
+			}
+			continue
+		}
+		t.Note(MessageMoved{m, postern.Sending})
 		if o.Refund {
 			refunds = append(refunds, *m)
 		}
@@ -72,6 +78,10 @@ func recordEnded(t *db.Tx, ended []postern.Message, outcomes map[postern.Message
 		events = append(events, e)
 	}
 	if err := refund(t, refunds); err != nil {
+		return err
+	}
+	events, err := applyActs(t, acts, events)
+	if err != nil {
 		return err
 	}
 	return recordEvents(t, events)
@@ -293,7 +303,7 @@ type sentAs struct {
 
 var readSent = db.NewStatement("device, network",
 	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network AND sender = ''
-		AND `+current("message"))
+		AND about = '' AND `+current("message"))
 
 func (list receipts) messages(t *db.Tx) (map[sentAs]*postern.Message, error) {
 	rows := make([][]any, len(list))
@@ -360,7 +370,7 @@ func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Messag
 func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
 	chat, networkID string) (m postern.Message, ok bool, err error) {
 	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
-		AND chat_id = $3 AND `+current("message"), device, networkID, chat))
+		AND chat_id = $3 AND about = '' AND `+current("message"), device, networkID, chat))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

@@ -80,6 +80,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	do(k.Vendor.Fault(t.Context(), phone, vendorsim.FaultGarble))
 	c.Call("POST", box+"/inbound", map[string]any{"from": customer, "body": "Thank you!"}, 200, nil)
 	hooks.Await(postern.MessageUndecryptable)
+	letActionsHappen(c, d, hooks)
 	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
 	c.Await(d.ID, postern.Restricted)
 	c.Call("POST", "/v1/messages", map[string]any{
@@ -90,8 +91,25 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	return []postern.EventType{
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessageFailed,
-		postern.MessageExpired,
+		postern.MessageExpired, postern.MessageReaction, postern.MessageEdited, postern.MessageDeleted, postern.PollVote,
 	}
+}
+
+// letActionsHappen makes each kind of event about an action on a message.
+func letActionsHappen(c *testkit.Client, d postern.Device, hooks *testkit.Receiver) {
+	act := func(method string, id postern.MessageID, path string, body any, event postern.EventType) {
+		c.Call(method, "/v1/messages/"+string(id)+path, body, 202, nil)
+		hooks.Await(event)
+	}
+	m := send(c, d, reader, "Your order 19 is on its wey.")
+	act("PUT", m.ID, "/reaction", map[string]any{"emoji": "👍"}, postern.MessageReaction)
+	act("PATCH", m.ID, "", map[string]any{"body": "Your order 19 is on its way."}, postern.MessageEdited)
+	act("DELETE", m.ID, "", nil, postern.MessageDeleted)
+	c.Call("POST", "/v1/messages", map[string]any{
+		"deviceId": d.ID, "to": reader, "type": "poll",
+		"poll": map[string]any{"question": "Where shall we meet?", "options": []string{"At the office", "Online"}},
+	}, 202, &m)
+	act("POST", m.ID, "/votes", map[string]any{"options": []string{"Online"}}, postern.PollVote)
 }
 
 // letDevicesHappen makes each kind of event about devices.

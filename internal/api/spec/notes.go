@@ -11,6 +11,7 @@ type note struct {
 // notes has a row for each operation.
 func notes() map[string]note { //nolint:funlen // a table, not a program
 	const (
+		action     = "The action is durable when the response arrives, costs no quota, and is sent in the order of its chat; the message changes when the network has taken it, and an event reports that."
 		streamNote = " Comment lines serve as heartbeats. The stream ends within a second after its key expires or is revoked."
 		patch      = "A JSON merge patch (RFC 7396): fields that are left out stay unchanged; null resets a field."
 	)
@@ -36,6 +37,13 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"sendMessage":  {text: "Accepts a message. When the response arrives, the message is stored on disk and counts towards the monthly quota. Events report its progress.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected}},
 		"listMessages": {text: "Returns messages in both directions, newest first.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed}},
 		"getMessage":   {text: "Returns a message and its delivery status."},
+
+		"reactToMessage":  {text: "Reacts with an emoji, in place of an earlier reaction of the account. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"removeReaction":  {text: "Takes the reaction of the account back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"editMessage":     {text: "Changes the text of a message that the account sent, within 15 minutes. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"deleteMessage":   {text: "Deletes a message that the account sent, on the phones of all recipients. The message stays in lists, with `deletedAt`. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"voteInPoll":      {text: "Votes for options of a poll, in place of an earlier vote of the account; an empty list takes the vote back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"markMessageRead": {text: "Tells the sender of a received message that it was read. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 
 		"listWebhooks":    {text: "Returns the endpoints that the key may see, newest first."},
 		"createWebhook":   {text: "Creates an endpoint. A signed challenge is posted to the URL at once; the endpoint becomes active when it responds with the challenge (see the webhook `webhook.verification`). With the handshake `signed`, the response must also contain a signature of the challenge; otherwise anyone who answers at the URL can verify the endpoint by echoing the challenge. Only this response contains the signing secret. If the key is limited to certain devices, the endpoint receives only their events.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.EndpointLimit}},

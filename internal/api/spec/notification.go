@@ -38,6 +38,15 @@ type MessageEvent struct {
 	Message *postern.Message  `json:"message,omitempty" doc:"The message at the time of the event; absent once the device was deleted."`
 }
 
+// ActionEvent reports that somebody reacted to a message, edited or deleted it, or voted in
+// a poll.
+type ActionEvent struct {
+	Envelope
+
+	Type    postern.EventType     `json:"type" enum:"message.reaction,message.edited,message.deleted,poll.vote" doc:"Kind of the event." example:"message.reaction"`
+	Message *postern.ActionObject `json:"message,omitempty" doc:"The message as the action has left it; absent once the device was deleted."`
+}
+
 // DeviceEvent reports a change of a device's session.
 type DeviceEvent struct {
 	Envelope
@@ -92,6 +101,7 @@ type Event struct{ Envelope }
 // families are the shapes of events that webhooks and the log have.
 func families() []reflect.Type {
 	return []reflect.Type{reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
+		reflect.TypeFor[ActionEvent](),
 		reflect.TypeFor[DeviceEvent]()}
 }
 
@@ -206,6 +216,10 @@ func told() map[postern.EventType]string {
 		postern.MessageRead:          "The recipient has read a message.",
 		postern.MessageFailed:        "A message could not be sent; error says why.",
 		postern.MessageExpired:       "A message expired before its first attempt.",
+		postern.MessageReaction:      "Somebody reacted to a message, or took the reaction back; reaction says who and how.",
+		postern.MessageEdited:        "The sender of a message changed its text; body is the new one.",
+		postern.MessageDeleted:       "The sender of a message deleted it for everyone.",
+		postern.PollVote:             "Somebody voted in a poll, or took the vote back; vote says who and how, and tally counts all votes.",
 		postern.DeviceLinked:         "A phone scanned the code, and the device is linked to its account.",
 		postern.DeviceConnected:      "The session is connected: messages can be sent.",
 		postern.DeviceDisconnected:   "The connection was lost, or a new one failed for another reason; statusReason says why. The device reconnects by itself, unless it is quarantined.",

@@ -7,13 +7,14 @@ import (
 	"postern/internal/network/whatsapp/content"
 	"postern/internal/postern"
 
+	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 )
 
 // message reports a message that was decrypted.
 func (v *run) message(ctx context.Context, evt *events.Message) bool {
-	in, ok := content.FromWire(evt.Message)
+	in, ok := v.read(ctx, evt)
 	if !ok || !isDirect(evt.Info.MessageSource) {
 		return true
 	}
@@ -30,14 +31,51 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
 			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
-			Content: in.Content, QuoteOf: in.QuoteOf, At: evt.Info.Timestamp.UTC(),
+			Content: in.Content, QuoteOf: in.QuoteOf, About: in.About, At: evt.Info.Timestamp.UTC(),
 		})
 	}
 	return v.stores(ctx, network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
-		FromName: content.Name(evt.Info.PushName), Content: in.Content, QuoteOf: in.QuoteOf,
+		FromName: content.Name(evt.Info.PushName), Content: in.Content, QuoteOf: in.QuoteOf, About: in.About,
 		At: evt.Info.Timestamp.UTC(),
 	})
+}
+
+// read returns what a message says, after opening what it seals with the secret of another
+// message. What cannot be opened is a message of an unknown kind.
+func (v *run) read(ctx context.Context, evt *events.Message) (content.Incoming, bool) {
+	switch m := evt.Message; {
+	case m.GetPollUpdateMessage() != nil:
+		vote, err := opened(evt, func() (*waE2E.PollVoteMessage, error) { return v.cli.DecryptPollVote(ctx, evt) })
+		if err == nil {
+			return content.Vote(m.PollUpdateMessage.GetPollCreationMessageKey(), vote), true
+		}
+	case m.GetSecretEncryptedMessage() != nil:
+		inner, err := opened(evt, func() (*waE2E.Message, error) { return v.cli.DecryptSecretEncryptedMessage(ctx, evt) })
+		if err == nil {
+			return content.FromWire(inner)
+		}
+	case m.GetEncReactionMessage() != nil:
+		r, err := opened(evt, func() (*waE2E.ReactionMessage, error) { return v.cli.DecryptReaction(ctx, evt) })
+		if err == nil {
+			r.Key = m.EncReactionMessage.GetTargetMessageKey()
+			return content.FromWire(&waE2E.Message{ReactionMessage: r})
+		}
+	}
+	return content.FromWire(evt.Message)
+}
+
+// opened opens what a message seals. The writer may have sealed it under the other of its two
+// names, which whatsmeow does not try.
+func opened[T any](evt *events.Message, open func() (T, error)) (T, error) {
+	inner, err := open()
+	if err != nil && !evt.Info.SenderAlt.IsEmpty() {
+		sender := evt.Info.Sender
+		evt.Info.Sender = evt.Info.SenderAlt.ToNonAD()
+		inner, err = open()
+		evt.Info.Sender = sender
+	}
+	return inner, err
 }
 
 // undecryptable reports a message that could not be decrypted, once per id. The

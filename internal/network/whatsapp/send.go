@@ -31,6 +31,9 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 	if err != nil {
 		return time.Time{}, err
 	}
+	if m.Content.Kind == postern.KindRead {
+		return c.markRead(ctx, to, m)
+	}
 	at, err := c.transmit(ctx, to, m)
 	for tries := 1; tries < staleTries && errors.Is(err, keys.ErrStale); tries++ {
 		at, err = c.transmit(ctx, to, m)
@@ -175,6 +178,9 @@ func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Messag
 
 // form returns the network's form of a message to a person. It is the same at each attempt.
 func (c *conn) form(ctx context.Context, to types.JID, m network.Outbound) (*waE2E.Message, error) {
+	if m.Target != nil {
+		return c.action(ctx, to, m)
+	}
 	out := content.Outgoing{Content: m.Content}
 	if q := m.Quote; q != nil {
 		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: to, Content: q.Content}

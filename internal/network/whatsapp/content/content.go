@@ -18,6 +18,8 @@ import (
 const (
 	maxName     = 256   // characters of a contact's own name, bytes of a number in an unknown form
 	maxID       = 256   // bytes of a network id
+	maxEmoji    = 64    // bytes of a reaction
+	maxHash     = 32    // bytes of the name of an option in a vote
 	maxWrappers = 8     // messages within each other
 	maxKind     = 64    // bytes of the name of an unknown kind
 	maxOptions  = 1000  // of a poll
@@ -58,6 +60,9 @@ func textToWire(text string, info *waE2E.ContextInfo) *waE2E.Message {
 // people, such as one that only carries keys.
 func FromWire(m *waE2E.Message) (in Incoming, ok bool) {
 	m = unwrap(m)
+	if in, ok := action(m); ok {
+		return in, in.About != ""
+	}
 	if m == nil || m.ProtocolMessage != nil {
 		return Incoming{}, false
 	}

@@ -10,6 +10,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/postern"
 
+	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
@@ -27,6 +28,7 @@ func TestContentFromTheNetwork(t *testing.T) {
 	image := &waE2E.ImageMessage{Caption: new("look")}
 	picture := postern.Unsupported("image")
 	picture.Text = "look"
+	key := &waCommon.MessageKey{ID: new("3EB0")}
 	long, chinese := strings.Repeat("x", postern.MaxText), strings.Repeat("字", postern.MaxText)
 	begun := func(text string) postern.Content {
 		return postern.Content{Kind: postern.KindText, Text: text, Truncated: true}
@@ -56,7 +58,17 @@ func TestContentFromTheNetwork(t *testing.T) {
 		{"point off the earth", &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
 			DegreesLatitude: new(math.NaN()),
 		}}, postern.Unsupported("location"), true},
-		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, postern.Unsupported("reaction"), true},
+		{"reaction to nothing", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, none, false},
+		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: key, Text: new("👍")}},
+			postern.Content{Kind: postern.KindReaction, Text: "👍"}, true},
+		{"edit", nested(1, &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
+			Type: waE2E.ProtocolMessage_MESSAGE_EDIT.Enum(), Key: key, EditedMessage: &waE2E.Message{
+				ImageMessage: &waE2E.ImageMessage{Caption: new("better")},
+			},
+		}}), postern.Content{Kind: postern.KindEdit, Text: "better"}, true},
+		{"deletion", &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
+			Type: waE2E.ProtocolMessage_REVOKE.Enum(), Key: key,
+		}}, postern.Content{Kind: postern.KindRevoke}, true},
 		{"protocol", &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{}}, none, false},
 		{"keys of a group", &waE2E.Message{
 			SenderKeyDistributionMessage: &waE2E.SenderKeyDistributionMessage{},

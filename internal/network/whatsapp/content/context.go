@@ -28,6 +28,7 @@ type Quote struct {
 type Incoming struct {
 	Content postern.Content
 	QuoteOf string // network id of the message to which it replies; "" for none
+	About   string // network id of the message that an action is about; "" for a message
 }
 
 // context returns what a message says beside its own content, or nil if that is nothing.

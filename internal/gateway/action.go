@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"unicode/utf8"
+
+	"postern/internal/access"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Actions are what can be done with a message that was sent or received. Each is durable
+// when its method returns the message; the session engine sends it in the order of its chat,
+// and the message changes when the network has taken the action. Actions cost no quota.
+type Actions struct{ *core }
+
+// React reacts to a message with an emoji, in place of an earlier reaction; "" takes the
+// reaction back.
+func (g Actions) React(
+	ctx context.Context, c access.Caller, id postern.MessageID, emoji string,
+) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	if len(emoji) > maxEmoji || !postern.IsPlainText(emoji) {
+		return postern.Message{}, postern.Invalid("/emoji", "a reaction is one emoji, of at most %d bytes", maxEmoji)
+	}
+	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindReaction, Text: emoji}, alive)
+}
+
+// Edit changes the text of a message that the account sent.
+func (g Actions) Edit(
+	ctx context.Context, c access.Caller, id postern.MessageID, text string,
+) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	if text == "" {
+		return postern.Message{}, postern.Invalid("/body", "the new text must not be empty; delete the message instead")
+	}
+	if utf8.RuneCountInString(text) > postern.MaxText {
+		return postern.Message{}, postern.Errorf(postern.PayloadTooLarge,
+			"a text may have at most %d characters", postern.MaxText)
+	}
+	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindEdit, Text: text}, g.editable)
+}
+
+// Delete deletes a message that the account sent, for everyone.
+func (g Actions) Delete(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindRevoke}, own)
+}
+
+// Vote votes for options of a poll, in place of an earlier vote; no options take it back.
+func (g Actions) Vote(
+	ctx context.Context, c access.Caller, id postern.MessageID, options []string,
+) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	vote := postern.Content{Kind: postern.KindVote, Extra: postern.Extra{Poll: &postern.Poll{Options: options}}}
+	return g.queue(ctx, c, id, vote, func(m postern.Message) error {
+		return cmp.Or(alive(m), m.Content.Poll.CheckVote(options))
+	})
+}
+
+// MarkRead tells the sender of a message that it was read.
+func (g Actions) MarkRead(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindRead}, func(m postern.Message) error {
+		if m.Direction != postern.Inbound {
+			return postern.Errorf(postern.ActionNotPossible, "only received messages can be marked as read")
+		}
+		return nil
+	})
+}
+
+// queue accepts an action on a message if check finds nothing against it.
+func (g Actions) queue(
+	ctx context.Context, c access.Caller, id postern.MessageID, what postern.Content, check func(postern.Message) error,
+) (postern.Message, error) {
+	m, err := g.messages().get(ctx, c, id)
+	if err == nil {
+		err = check(m)
+	}
+	if err != nil {
+		return postern.Message{}, err
+	}
+	now := g.db.Now()
+	action := postern.Message{
+		ID: postern.NewMessageID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Direction: postern.Outbound,
+		ChatID: m.ChatID, From: accountOf(m), To: postern.Maybe(postern.NumberOfChat(m.ChatID)), Content: what,
+		About: m.NetworkID, Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI,
+		Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(defaultExpiry),
+	}
+	acts := did(c, now, "message."+string(what.Kind), string(m.ID), string(m.To))
+	return m, g.db.Messages.QueueAction(ctx, store.QueueAction{Action: action, Acts: acts})
+}
+
+// accountOf returns the number of the account at whose end a message is.
+func accountOf(m postern.Message) postern.Maybe {
+	if m.Direction == postern.Outbound {
+		return m.From
+	}
+	return m.To
+}
+
+// alive refuses actions on a message that the network never got, or that was deleted.
+func alive(m postern.Message) error {
+	switch {
+	case m.State.DeletedAt != 0:
+		return postern.Errorf(postern.ActionNotPossible, "the message was deleted")
+	case m.Status == postern.Failed || m.Status == postern.Expired:
+		return postern.Errorf(postern.ActionNotPossible, "the message was never sent")
+	case m.Error != nil:
+		return postern.Errorf(postern.ActionNotPossible, "the message could not be read")
+	}
+	return nil
+}
+
+// own refuses actions on messages of others.
+func own(m postern.Message) error {
+	if m.Direction != postern.Outbound {
+		return postern.Errorf(postern.ActionNotPossible, "only messages that the account sent can be changed or deleted")
+	}
+	return alive(m)
+}
+
+// editable refuses edits of messages that have no text, or are too old for the network.
+func (g Actions) editable(m postern.Message) error {
+	switch {
+	case own(m) != nil:
+		return own(m)
+	case m.Content.Kind != postern.KindText:
+		return postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
+	case g.db.Now() > cmp.Or(m.SentAt, m.CreatedAt).Add(editTime):
+		return postern.Errorf(postern.ActionNotPossible, "a message can be edited for %d minutes", int(editTime.Minutes()))
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package postern
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+)
+
+// The kinds of actions on a message. An action is sent, and arrives, like a message of its
+// chat, but lists do not show it: it changes the message that it is about.
+const (
+	KindReaction Kind = "reaction" // Content.Text is the emoji, or "" to take the reaction back
+	KindEdit     Kind = "edit"     // Content.Text is the new text or caption
+	KindRevoke   Kind = "revoke"   // deletes the message for everyone
+	KindVote     Kind = "vote"     // Content.Poll.Options are the chosen options; none takes the vote back
+	KindRead     Kind = "read"     // tells the sender that the message was read
+)
+
+// State is what actions have made of a message.
+type State struct {
+	Reactions []Reaction `json:"reactions,omitempty" nullable:"false" doc:"The reactions to the message, one for each person; absent if there are none."`
+	Votes     []Vote     `json:"votes,omitempty" nullable:"false" doc:"The votes in a poll, one for each person; absent if there are none."`
+	EditedAt  Time       `json:"editedAt,omitzero" format:"date-time" doc:"When the sender last changed the text, by the network's clock; absent if it is the first one." example:"2026-11-21T09:05:00.000Z"`
+	DeletedAt Time       `json:"deletedAt,omitzero" format:"date-time" doc:"When the sender deleted the message for everyone, by the network's clock; absent if it was not deleted." example:"2026-11-21T09:06:00.000Z"`
+}
+
+func (s State) isEmpty() bool {
+	return len(s.Reactions) == 0 && len(s.Votes) == 0 && s.EditedAt == 0 && s.DeletedAt == 0
+}
+
+// Reaction is an emoji with which somebody reacts to a message.
+type Reaction struct {
+	From    Maybe  `json:"from" nullable:"true" doc:"Number of the person who reacts; null while the network hides it." example:"+15551234567"`
+	FromLID string `json:"fromLid,omitempty" doc:"Identifies a contact who reacts, as in the chatId of an event; absent for the account itself." example:"lid:123456789012345"`
+	Emoji   string `json:"emoji" doc:"The emoji; empty in the event about a reaction that was taken back." example:"👍"`
+	At      Time   `json:"at" format:"date-time" nullable:"true" doc:"When, by the network's clock." example:"2026-11-21T09:05:00.000Z"`
+}
+
+// Vote is somebody's choice in a poll.
+type Vote struct {
+	From    Maybe    `json:"from" nullable:"true" doc:"Number of the person who votes; null while the network hides it." example:"+15551234567"`
+	FromLID string   `json:"fromLid,omitempty" doc:"Identifies a contact who votes, as in the chatId of an event; absent for the account itself." example:"lid:123456789012345"`
+	Options []string `json:"options" nullable:"false" doc:"Texts of the chosen options; empty in the event about a vote that was taken back." example:"[\"Online\"]"`
+	At      Time     `json:"at" format:"date-time" nullable:"true" doc:"When, by the network's clock." example:"2026-11-21T09:05:00.000Z"`
+}
+
+// Apply changes m by an action on it, and returns the type of the event that reports it. It
+// returns false if the action has no effect, such as an edit by somebody who is not the sender.
+func (m *Message) Apply(a Message) (EventType, bool) {
+	at := cmp.Or(a.SentAt, a.CreatedAt)
+	switch own := a.Direction == m.Direction; a.Content.Kind {
+	case KindReaction:
+		m.react(Reaction{From: a.From, FromLID: a.actor(), Emoji: a.Content.Text, At: at})
+		return MessageReaction, true
+	case KindVote:
+		if m.Content.Poll == nil || a.Content.Poll == nil {
+			return "", false
+		}
+		m.vote(Vote{From: a.From, FromLID: a.actor(), Options: m.Content.Poll.chosen(a.Content.Poll.Options), At: at})
+		return PollVote, true
+	case KindEdit:
+		if !own || m.State.DeletedAt != 0 || at < m.State.EditedAt {
+			return "", false
+		}
+		m.Content.Text, m.State.EditedAt = a.Content.Text, at
+		return MessageEdited, true
+	case KindRevoke:
+		if !own || m.State.DeletedAt != 0 {
+			return "", false
+		}
+		m.State.DeletedAt = at
+		return MessageDeleted, true
+	}
+	return "", false
+}
+
+// actor identifies the contact whose action a is; "" for the account itself.
+func (m Message) actor() string {
+	if m.FromLID == "" {
+		return ""
+	}
+	return ChatOfLID(m.FromLID)
+}
+
+// react replaces the reaction of a person.
+func (m *Message) react(r Reaction) {
+	m.State.Reactions = slices.DeleteFunc(slices.Clone(m.State.Reactions), func(o Reaction) bool {
+		return isSame(o.From, o.FromLID, r.From, r.FromLID)
+	})
+	if r.Emoji != "" && len(m.State.Reactions) < MaxMentions {
+		m.State.Reactions = append(m.State.Reactions, r)
+	}
+}
+
+// vote replaces the vote of a person.
+func (m *Message) vote(v Vote) {
+	m.State.Votes = slices.DeleteFunc(slices.Clone(m.State.Votes), func(o Vote) bool {
+		return isSame(o.From, o.FromLID, v.From, v.FromLID)
+	})
+	if len(v.Options) > 0 && len(m.State.Votes) < MaxMentions {
+		m.State.Votes = append(m.State.Votes, v)
+	}
+}
+
+// isSame reports whether two are one person, whose number may have become known meanwhile.
+func isSame(from Maybe, lid string, other Maybe, otherLID string) bool {
+	return lid == otherLID && (lid != "" || from == other) || from != "" && from == other
+}
+
+// HashOfOption is how a vote names an option on the network: the SHA-256 of its text, in hex.
+func HashOfOption(option string) string {
+	sum := sha256.Sum256([]byte(option))
+	return hex.EncodeToString(sum[:])
+}
+
+// chosen returns the options that a vote names, by their texts or by their hashes.
+func (p *Poll) chosen(names []string) []string {
+	options := []string{}
+	for _, option := range p.Options {
+		if slices.Contains(names, option) || slices.Contains(names, HashOfOption(option)) {
+			options = append(options, option)
+		}
+	}
+	return options
+}
+
+// TallyOf counts the votes for each option of a poll, in the order of the options.
+func (m Message) TallyOf() []Tally {
+	if m.Content.Poll == nil || len(m.State.Votes) == 0 {
+		return nil
+	}
+	list := make([]Tally, len(m.Content.Poll.Options))
+	for i, option := range m.Content.Poll.Options {
+		list[i].Option = option
+		for _, v := range m.State.Votes {
+			if slices.Contains(v.Options, option) {
+				list[i].Votes++
+			}
+		}
+	}
+	return list
+}
+
+// Tally is how many people have chosen an option of a poll.
+type Tally struct {
+	Option string `json:"option" doc:"Text of the option." example:"Online"`
+	Votes  int    `json:"votes" doc:"How many people have chosen it." example:"3"`
+}
+
+// ActionObject is the object of message.reaction, message.edited, message.deleted and
+// poll.vote: the message as the action has left it, and what the action was.
+type ActionObject struct {
+	MessageObject
+
+	Reaction *Reaction `json:"reaction,omitempty" doc:"The reaction that the event reports; absent from other events."`
+	Vote     *Vote     `json:"vote,omitempty" doc:"The vote that the event reports; absent from other events."`
+}
+
+// ActionEvent returns the event about an action, after [Message.Apply].
+func (m Message) ActionEvent(t EventType, a Message) (Event, error) {
+	o := ActionObject{MessageObject: m.Object()}
+	at := cmp.Or(a.SentAt, a.CreatedAt)
+	switch t {
+	case MessageReaction:
+		o.Reaction = &Reaction{From: a.From, FromLID: a.actor(), Emoji: a.Content.Text, At: at}
+	case PollVote:
+		o.Vote = &Vote{From: a.From, FromLID: a.actor(), Options: m.Content.Poll.chosen(a.Content.Poll.Options), At: at}
+	}
+	b, err := EncodeJSON(o)
+	return Event{
+		ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t, Subject: "message", Object: b,
+		ChatID: m.ChatID,
+	}, err
+}

@@ -1,0 +1,91 @@
+package postern
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// mine is a message that the account sent, and theirs one that a contact sent.
+func mine() Message {
+	return Message{Direction: Outbound, From: "+15550001111", Content: Text("hello"), CreatedAt: 1000}
+}
+
+func by(direction string, kind Kind, text string) Message {
+	a := Message{Direction: direction, From: "+15550001111", SentAt: 2000, Content: Content{Kind: kind, Text: text}}
+	if direction == Inbound {
+		a.From, a.FromLID = "+15551234567", "123456789"
+	}
+	return a
+}
+
+func TestActionsChangeTheirMessage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		actions []Message
+		want    string // event, text, reactions, and whether it was edited and deleted
+	}{
+		{"a reaction", []Message{by(Inbound, KindReaction, "👍")}, "message.reaction hello [👍] false false"},
+		{"two of one person", []Message{by(Inbound, KindReaction, "👍"), by(Inbound, KindReaction, "🎉")}, "message.reaction hello [🎉] false false"},
+		{"two of two people", []Message{by(Inbound, KindReaction, "👍"), by(Outbound, KindReaction, "🎉")}, "message.reaction hello [👍 🎉] false false"},
+		{"one taken back", []Message{by(Inbound, KindReaction, "👍"), by(Inbound, KindReaction, "")}, "message.reaction hello [] false false"},
+		{"an edit", []Message{by(Outbound, KindEdit, "hi")}, "message.edited hi [] true false"},
+		{"an edit by somebody else", []Message{by(Inbound, KindEdit, "hi")}, " hello [] false false"},
+		{"a deletion", []Message{by(Outbound, KindRevoke, "")}, "message.deleted hello [] false true"},
+		{"a deletion by somebody else", []Message{by(Inbound, KindRevoke, "")}, " hello [] false false"},
+		{"a second deletion", []Message{by(Outbound, KindRevoke, ""), by(Outbound, KindRevoke, "")}, " hello [] false true"},
+		{"an edit after the deletion", []Message{by(Outbound, KindRevoke, ""), by(Outbound, KindEdit, "hi")}, " hello [] false true"},
+		{"a vote in what is no poll", []Message{by(Inbound, KindVote, "")}, " hello [] false false"},
+		{"no action", []Message{by(Inbound, KindText, "hi")}, " hello [] false false"},
+	} {
+		m, kind := mine(), EventType("")
+		for _, a := range tt.actions {
+			kind, _ = m.Apply(a)
+		}
+		var emoji []string
+		for _, r := range m.State.Reactions {
+			emoji = append(emoji, r.Emoji)
+		}
+		got := fmt.Sprint(kind, " ", m.Content.Text, " ", emoji, m.State.EditedAt != 0, m.State.DeletedAt != 0)
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// An older edit that arrives late does not undo a newer one.
+func TestLateEditIsIgnored(t *testing.T) {
+	t.Parallel()
+	m, late := mine(), by(Outbound, KindEdit, "older")
+	m.Apply(by(Outbound, KindEdit, "newer"))
+	if late.SentAt = 1500; m.Content.Text != "newer" {
+		t.Fatal(m.Content.Text)
+	}
+	if _, ok := m.Apply(late); ok || m.Content.Text != "newer" {
+		t.Errorf("after a late edit the text is %q", m.Content.Text)
+	}
+}
+
+// A person whose number becomes known has one vote.
+func TestVotesAreCountedByPerson(t *testing.T) {
+	t.Parallel()
+	m := mine()
+	m.Content = poll("?", "a", "b", "c")
+	vote := func(from Maybe, lid string, options ...string) {
+		a := by(Inbound, KindVote, "")
+		a.From, a.FromLID, a.Content.Poll = from, lid, &Poll{Options: options}
+		m.Apply(a)
+	}
+	vote("", "1", HashOfOption("a"))
+	vote("+15551234567", "1", HashOfOption("b"), "no hash of an option")
+	vote("", "2", HashOfOption("b"), HashOfOption("c"))
+	want := []Tally{{"a", 0}, {"b", 2}, {"c", 1}}
+	if got := m.TallyOf(); !slices.Equal(got, want) || len(m.State.Votes) != 2 {
+		t.Errorf("tally = %v of %d votes, want %v of 2", got, len(m.State.Votes), want)
+	}
+	vote("+15551234567", "1")
+	if len(m.State.Votes) != 1 {
+		t.Errorf("after one was taken back, there are %d votes", len(m.State.Votes))
+	}
+}

@@ -1,0 +1,20 @@
+-- +goose Up
+-- An action on a message, such as a reaction or an edit, waits in the queue of its device in
+-- the order of its chat, and arrives like a message. So it is a row of this table: about is
+-- the network id of the message that it concerns, and '' for messages. Lists leave it out.
+ALTER TABLE message ADD COLUMN about TEXT COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX message_about ON message (device_id, about) WHERE about <> '';
+
+-- What actions have made of a message, as JSON: reactions, votes, when it was edited or
+-- deleted; '' for nothing.
+ALTER TABLE message ADD COLUMN state TEXT NOT NULL DEFAULT '';
+
+-- An action is not the newest message of its chat.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION message_added() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO chat (device_id, chat_id, newest) SELECT device_id, chat_id, max(n) FROM fresh WHERE about = ''
+        GROUP BY device_id, chat_id
+        ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
