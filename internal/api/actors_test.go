@@ -177,6 +177,7 @@ func routes() map[string]route {
 		"removeReaction": {"DELETE", 202, true, acted("/reaction", "")},
 		"editMessage":    {"PATCH", 202, true, acted("", `{"body":"Hello again"}`)},
 		"deleteMessage":  {"DELETE", 202, true, acted("", "")},
+		"cancelMessage":  {"POST", 200, true, acted("/cancel", "")},
 		"voteInPoll": {"POST", 202, true, func(t *tenant) (string, string) {
 			return "/v1/messages/" + poll(t, connected(t)) + "/votes", `{"options":["Online"]}`
 		}},

@@ -183,7 +183,8 @@ func (g *generator) bodyOf(a *attempt) {
 	value, _ := g.value(schema, 0).(map[string]any)
 	inWords := slices.ContainsFunc([]string{"phoneNumber", "messageId", "replyTo", "contacts", "poll"},
 		func(name string) bool { return value[name] != nil })
-	if inWords || value["method"] == "code" || value["url"] != nil && a.op.method == http.MethodPatch {
+	changesNothing := a.op.OperationID == "editMessage" && value["body"] == nil
+	if inWords || changesNothing || value["method"] == "code" || value["url"] != nil && a.op.method == http.MethodPatch {
 		a.plain = false // what goes with what is said in words
 	}
 	if g.seldom() {

@@ -46,6 +46,7 @@ type messageMembers struct {
 	ReplyTo          postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
+	SendAt           string            `json:"sendAt,omitempty" format:"date-time" doc:"When to send the message, at most a year ahead; at once if it is left out or has passed. The device need not be connected now. The message counts towards this month's quota, and expires expiresIn seconds after this time." example:"2026-11-22T08:00:00.000Z"`
 	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
 
 	postern.Extra
@@ -55,10 +56,14 @@ func (h messages) send(
 	ctx context.Context, q *request, in *struct{ Body newMessage },
 ) (*created[postern.Message], error) {
 	b := in.Body
+	at, err := instant("/sendAt", b.SendAt)
+	if err != nil {
+		return nil, err
+	}
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Metadata: b.Metadata,
-		Content:   postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra},
-		ReplyTo:   b.ReplyTo,
+		Content: postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra},
+		ReplyTo: b.ReplyTo, SendAt: at,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
 }
@@ -95,12 +100,21 @@ type editInput struct {
 }
 
 type newEdit struct {
-	_    struct{} `additionalProperties:"false"`
-	Body string   `json:"body" minLength:"1" doc:"The new text, at most 65,536 characters." example:"Hello again"`
+	_      struct{} `additionalProperties:"false"`
+	Body   string   `json:"body,omitempty" minLength:"1" doc:"The new text, at most 65,536 characters." example:"Hello again"`
+	SendAt string   `json:"sendAt,omitempty" format:"date-time" doc:"The new time of a scheduled message." example:"2026-11-22T09:00:00.000Z"`
 }
 
 func (h messages) edit(ctx context.Context, q *request, in *editInput) (*output[postern.Message], error) {
-	return answer(h.gateway.Actions.Edit(ctx, q.caller, in.ID, in.Body.Body))
+	at, err := instant("/sendAt", in.Body.SendAt)
+	if err != nil {
+		return nil, err
+	}
+	return answer(h.gateway.Actions.Edit(ctx, q.caller, in.ID, gateway.MessageChange{Text: in.Body.Body, SendAt: at}))
+}
+
+func (h messages) cancel(ctx context.Context, q *request, in *readInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.Cancel(ctx, q.caller, in.ID))
 }
 
 func (h messages) delete(ctx context.Context, q *request, in *messageInput) (*output[postern.Message], error) {
@@ -135,7 +149,7 @@ type messagesInput struct {
 	DeviceID  postern.DeviceID `query:"deviceId" doc:"Only messages of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	ChatID    string           `query:"chatId" doc:"Only messages of this chat, in any form that to accepts. Write a plus sign as %2B." example:"+15551234567"`
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
-	Status    string           `query:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" doc:"Only messages in this state."`
+	Status    string           `query:"status" enum:"scheduled,queued,sending,sent,delivered,read,failed,expired,canceled,received" doc:"Only messages in this state."`
 	Since     string           `query:"since" format:"date-time" doc:"Only messages created at this time or later." example:"2026-11-21T09:00:00.000Z"`
 	Archived  bool             `query:"archived" doc:"Only messages of numbers that a device was linked to before. Other lists do not contain them." example:"false"`
 	Until     string           `query:"until" format:"date-time" doc:"Only messages created before this time." example:"2026-11-22T09:00:00.000Z"`

@@ -45,6 +45,7 @@ func (a *API) routes() {
 	add(a, "DELETE "+message+"/reaction", "removeReaction", "Take a reaction back", messages.removeReaction, taken)
 	add(a, "PATCH "+message, "editMessage", "Edit a message", messages.edit, taken)
 	add(a, "DELETE "+message, "deleteMessage", "Delete a message for everyone", messages.delete, taken)
+	add(a, "POST "+message+"/cancel", "cancelMessage", "Cancel a message that has not been sent", messages.cancel)
 	add(a, "POST "+message+"/votes", "voteInPoll", "Vote in a poll", messages.vote, taken)
 	add(a, "POST "+message+"/read", "markMessageRead", "Mark a message as read", messages.markRead, taken)
 

@@ -33,6 +33,7 @@ func scopes() map[string][]postern.Scope {
 		"removeReaction":   {postern.MessagesWrite},
 		"editMessage":      {postern.MessagesWrite},
 		"deleteMessage":    {postern.MessagesWrite},
+		"cancelMessage":    {postern.MessagesWrite},
 		"voteInPoll":       {postern.MessagesWrite},
 		"markMessageRead":  {postern.MessagesWrite},
 		"listWebhooks":     {postern.WebhooksRead},

@@ -83,7 +83,7 @@ func search(r *http.Request) (q gateway.MessageQuery, err error) {
 	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
 	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read,
-		postern.Failed, postern.Expired, postern.Received:
+		postern.Failed, postern.Expired, postern.Received, postern.Scheduled, postern.Canceled:
 		q.Status = string(s)
 	}
 	switch s := r.FormValue("direction"); s {
@@ -239,6 +239,15 @@ func way(m postern.Message) []page.WayStep {
 		return append(list, page.WayStep{
 			Title: "Expired", Text: "The message expired before it could be sent. It does not count toward the plan.",
 			Do: "Check that the device is connected, then send the message again.", At: m.ExpiresAt.Std(), Kind: "bad",
+		})
+	case postern.Canceled:
+		return append(list, page.WayStep{
+			Title: "Canceled", Text: "The message was canceled before it was sent. It does not count toward the plan.", Kind: "done",
+		})
+	case postern.Scheduled:
+		list = append(list, page.WayStep{
+			Title: "Scheduled", Text: "The message is sent at this time, or when the device is connected again after it.",
+			At: m.SendAt.Std(), Kind: "now",
 		})
 	case postern.Queued:
 		list = append(list, page.WayStep{

@@ -80,6 +80,7 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.MessageRead):          "The recipient read a message.",
 		string(postern.MessageFailed):        "A message could not be sent.",
 		string(postern.MessageExpired):       "A message expired before it was sent.",
+		string(postern.MessageCanceled):      "A message was canceled before it was sent.",
 		string(postern.MessageReaction):      "Somebody reacted to a message.",
 		string(postern.MessageEdited):        "The text of a message was changed.",
 		string(postern.MessageDeleted):       "A message was deleted for everyone.",

@@ -29,21 +29,69 @@ func (g Actions) React(
 	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindReaction, Text: emoji}, alive)
 }
 
-// Edit changes the text of a message that the account sent.
+// MessageChange changes a message. A scheduled message changes at once; of any other, the
+// text can be changed, for everyone.
+type MessageChange struct {
+	Text   string       // "" leaves it
+	SendAt postern.Time // of a scheduled message; 0 leaves it
+}
+
+// Edit changes a message that the account sent or will send.
 func (g Actions) Edit(
-	ctx context.Context, c access.Caller, id postern.MessageID, text string,
+	ctx context.Context, c access.Caller, id postern.MessageID, change MessageChange,
 ) (postern.Message, error) {
 	if err := c.Permit(postern.MessagesWrite); err != nil {
 		return postern.Message{}, err
 	}
-	if text == "" {
-		return postern.Message{}, postern.Invalid("/body", "the new text must not be empty; delete the message instead")
-	}
-	if utf8.RuneCountInString(text) > postern.MaxText {
+	if utf8.RuneCountInString(change.Text) > postern.MaxText {
 		return postern.Message{}, postern.Errorf(postern.PayloadTooLarge,
 			"a text may have at most %d characters", postern.MaxText)
 	}
-	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindEdit, Text: text}, g.editable)
+	m, err := g.messages().get(ctx, c, id)
+	switch {
+	case err != nil:
+		return m, err
+	case m.Status == postern.Scheduled:
+		return g.changeScheduled(ctx, c, m, change)
+	case change.SendAt != 0:
+		return m, postern.Errorf(postern.ActionNotPossible, "only a scheduled message has a time to change")
+	case change.Text == "":
+		return m, postern.Invalid("/body", "the new text must not be empty; delete the message instead")
+	}
+	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindEdit, Text: change.Text}, g.editable)
+}
+
+func (g Actions) changeScheduled(
+	ctx context.Context, c access.Caller, m postern.Message, change MessageChange,
+) (postern.Message, error) {
+	now := g.db.Now()
+	if err := checkSendAt(change.SendAt, now); err != nil {
+		return m, err
+	}
+	if change.Text != "" {
+		if m.Content.Kind != postern.KindText {
+			return m, postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
+		}
+		m.Content.Text = change.Text
+	}
+	if change.SendAt != 0 {
+		m.ExpiresAt += max(change.SendAt, now) - m.SendAt
+		m.SendAt = max(change.SendAt, now)
+	}
+	acts := did(c, now, "message.changed", string(m.ID), string(m.To))
+	return m, g.db.Messages.ChangeScheduled(ctx, m, acts)
+}
+
+// Cancel ends a message that has not been sent, and returns its unit to the quota.
+func (g Actions) Cancel(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	m, err := g.messages().get(ctx, c, id)
+	if err != nil {
+		return m, err
+	}
+	return g.db.Outbox.Cancel(ctx, c.Workspace(), id, did(c, g.db.Now(), "message.canceled", string(id), string(m.To)))
 }
 
 // Delete deletes a message that the account sent, for everyone.
@@ -115,7 +163,7 @@ func alive(m postern.Message) error {
 	switch {
 	case m.State.DeletedAt != 0:
 		return postern.Errorf(postern.ActionNotPossible, "the message was deleted")
-	case m.Status == postern.Failed || m.Status == postern.Expired:
+	case m.Status == postern.Failed || m.Status == postern.Expired || m.Status == postern.Canceled:
 		return postern.Errorf(postern.ActionNotPossible, "the message was never sent")
 	case m.Error != nil:
 		return postern.Errorf(postern.ActionNotPossible, "the message could not be read")

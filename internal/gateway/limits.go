@@ -14,9 +14,10 @@ const (
 	maxEventPatterns   = 50
 	maxDeviceIDs       = 50 // as many as the largest plan has devices
 
-	maxEmoji           = 64 // bytes: the longest emoji that are one character have about 40
+	maxEmoji = 64 // bytes: the longest emoji that are one character have about 40
 
 	defaultExpiry = 24 * time.Hour
+	maxSchedule   = 365 * day
 	editTime      = 15 * time.Minute // for which the vendor's apps accept an edit
 	maxExpiry     = 7 * 24 * time.Hour
 

@@ -21,7 +21,8 @@ type NewMessage struct {
 	Content          postern.Content
 	ReplyTo          postern.MessageID // a message of the same chat; "" for none
 	Metadata         map[string]string
-	ExpiresIn        time.Duration // 0 means one day; at most 7 days
+	ExpiresIn        time.Duration // 0 means one day; at most 7 days, from SendAt on
+	SendAt           postern.Time  // 0 means at once; at most a year ahead
 	WhenDisconnected string        // "fail" or "queue"; "" means fail
 }
 
@@ -38,6 +39,9 @@ func (g Messages) Send(
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Message, func(*store.Once) error, error) {
 		in, chat, err := checkMessage(in)
+		if err == nil {
+			err = checkSendAt(in.SendAt, g.db.Now())
+		}
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
@@ -67,12 +71,16 @@ func (g Messages) build(d postern.Device, in NewMessage, chat string) postern.Me
 	if expiry == 0 {
 		expiry = defaultExpiry
 	}
+	status, from := postern.Queued, now
+	if in.SendAt > now {
+		status, from = postern.Scheduled, in.SendAt
+	}
 	return postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
 		Content: in.Content, ReplyTo: postern.Maybe(in.ReplyTo),
-		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(postern.NumberOfChat(chat)), Status: postern.Queued,
+		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(postern.NumberOfChat(chat)), Status: status, SendAt: in.SendAt,
 		NetworkID: postern.NewNetworkID(),
-		Source:    postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: now.Add(expiry),
+		Source:    postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: from.Add(expiry),
 	}
 }
 
@@ -97,6 +105,14 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	return in, chat, err
 }
 
+// checkSendAt refuses a time that is too far away. A time that has passed means at once.
+func checkSendAt(at, now postern.Time) error {
+	if at > now.Add(maxSchedule) {
+		return postern.Invalid("/sendAt", "a message can be scheduled for at most %d days ahead", int(maxSchedule/day))
+	}
+	return nil
+}
+
 // quoted returns the message to which one of a chat replies. It refuses one of another chat,
 // and one that the network will never have.
 func (g Messages) quoted(
@@ -107,7 +123,7 @@ func (g Messages) quoted(
 	case err != nil:
 	case m.DeviceID != device || m.ChatID != chat:
 		err = postern.Invalid("/replyTo", "the message belongs to another chat; name one of the same chat")
-	case m.Status == postern.Failed || m.Status == postern.Expired:
+	case m.Status == postern.Failed || m.Status == postern.Expired || m.Status == postern.Canceled:
 		err = postern.Invalid("/replyTo", "the message was never sent")
 	}
 	return m, err

@@ -30,6 +30,7 @@ const (
 	UnsupportedMediaType Reason = "unsupported-media-type"
 	HeadersTooLarge      Reason = "headers-too-large"
 	DeviceNotConnected   Reason = "device-not-connected"
+	MessageNotCancelable Reason = "message-not-cancelable"
 	ActionNotPossible    Reason = "action-not-possible"
 	DeviceAlreadyLinked  Reason = "device-already-linked"
 	NumberAlreadyLinked  Reason = "number-already-linked"

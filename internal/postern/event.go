@@ -15,6 +15,7 @@ const (
 	MessageRead          EventType = "message.read"
 	MessageFailed        EventType = "message.failed"
 	MessageExpired       EventType = "message.expired"
+	MessageCanceled      EventType = "message.canceled"
 	MessageReaction      EventType = "message.reaction"
 	MessageEdited        EventType = "message.edited"
 	MessageDeleted       EventType = "message.deleted"
@@ -39,7 +40,7 @@ const (
 func EventTypes() []EventType {
 	return []EventType{
 		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed,
-		MessageExpired, MessageReaction, MessageEdited, MessageDeleted, PollVote,
+		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, PollVote,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
 		DevicePaused,

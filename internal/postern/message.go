@@ -5,6 +5,7 @@ type MessageStatus string
 
 // The states of an outbound message, and Received for an inbound one.
 const (
+	Scheduled MessageStatus = "scheduled"
 	Queued    MessageStatus = "queued"
 	Sending   MessageStatus = "sending"
 	Sent      MessageStatus = "sent"
@@ -12,23 +13,26 @@ const (
 	Read      MessageStatus = "read"
 	Failed    MessageStatus = "failed"
 	Expired   MessageStatus = "expired"
+	Canceled  MessageStatus = "canceled"
 	Received  MessageStatus = "received"
 )
 
 // Rank orders the states through which a message moves. Final failures have no rank.
 func (s MessageStatus) Rank() int {
 	switch s {
-	case Queued:
+	case Scheduled:
 		return 1
-	case Sending:
+	case Queued:
 		return 2
-	case Sent:
+	case Sending:
 		return 3
-	case Delivered:
+	case Sent:
 		return 4
-	case Read:
+	case Delivered:
 		return 5
-	case Failed, Expired, Received:
+	case Read:
+		return 6
+	case Failed, Expired, Canceled, Received:
 	}
 	return 0
 }
@@ -79,6 +83,7 @@ type Message struct {
 	Source      string   // FromAPI, FromPhone, "companion" or FromContact
 	Metadata    map[string]string
 	CreatedAt   Time
+	SendAt      Time // when a scheduled message is to be sent; 0 for all others
 	SentAt      Time // the network's time
 	DeliveredAt Time
 	ReadAt      Time

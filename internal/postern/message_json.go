@@ -18,7 +18,7 @@ type MessageObject struct {
 	Body        string            `json:"body" doc:"The text, at most 65,536 characters." example:"Hello"`
 	Truncated   bool              `json:"truncated,omitzero" doc:"True if a received text was longer than the limit and was cut; otherwise absent." example:"true"`
 	ReplyTo     Maybe             `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
-	Status      MessageStatus     `json:"status" enum:"queued,sending,sent,delivered,read,failed,expired,received" doc:"How far the message has come. It only moves forward. Inbound messages are received." example:"queued"`
+	Status      MessageStatus     `json:"status" enum:"scheduled,queued,sending,sent,delivered,read,failed,expired,canceled,received" doc:"How far the message has come. It only moves forward. Inbound messages are received." example:"queued"`
 	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed, or could not be read."`
 	NetworkID   string            `json:"networkId" doc:"The id the message has on the network, chosen before the first attempt." example:"3EB0A1B2C3D4E5F60718"`
 	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`
@@ -29,6 +29,8 @@ type MessageObject struct {
 	ReadAt      Time              `json:"readAt" format:"date-time" nullable:"true" doc:"When the recipient read it." example:"2026-11-21T09:00:00.000Z"`
 	PlayedAt    Time              `json:"playedAt" format:"date-time" nullable:"true" doc:"When the recipient played it; only for kinds that are played." example:"2026-11-21T09:00:00.000Z"`
 	ExpiresAt   Time              `json:"expiresAt" format:"date-time" nullable:"true" doc:"When an outbound message expires." example:"2026-11-22T09:00:00.000Z"`
+
+	SendAt Time `json:"sendAt,omitzero" format:"date-time" doc:"When a scheduled message is to be sent; absent if it was not scheduled." example:"2026-11-22T08:00:00.000Z"`
 
 	Tally []Tally `json:"tally,omitempty" nullable:"false" doc:"The votes in a poll, counted by option; absent if there are none."`
 
@@ -65,7 +67,7 @@ func (m Message) Object() MessageObject {
 		Source:    m.Source,
 		Metadata:  m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
 		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly, State: m.State,
-		Tally: m.TallyOf(),
+		SendAt: m.SendAt, Tally: m.TallyOf(),
 	}
 }
 
@@ -77,7 +79,7 @@ func (o MessageObject) message() Message {
 		From:   o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
 		Source:   o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
-		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, State: o.State,
+		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, SendAt: o.SendAt, State: o.State,
 	}
 }
 

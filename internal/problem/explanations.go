@@ -165,6 +165,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Turn off the passkey in the app on the phone, then open a new attempt.",
 		"a browser sends the account's passkey only to the network's own pages; turn off the passkey in the app on the phone",
 	},
+	postern.MessageNotCancelable: {
+		"The message cannot be canceled.",
+		"Only a message that is scheduled or queued can be canceled, before its first attempt.",
+		"Delete the message instead (DELETE /v1/messages/{id}): the network removes it from the recipient's phone.",
+		"the message was sent already, or has ended",
+	},
 	postern.ActionNotPossible: {
 		"The message does not allow this action.",
 		"The action does not fit the message: for example, it was sent by somebody else, it was deleted, it is too old to be edited, or it is not a poll.",

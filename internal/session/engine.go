@@ -100,6 +100,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
 	group.Go(func() error { return e.maintain(ctx) })
+	group.Go(func() error { return e.schedule(ctx) })
 	err = group.Wait()
 	e.quiesce()
 	return err
@@ -159,6 +160,26 @@ func (e *Engine) tell(d postern.Device) bool {
 		s.desire(d)
 	}
 	return s != nil
+}
+
+// schedule queues scheduled messages when their time comes, until ctx is done.
+func (e *Engine) schedule(ctx context.Context) error {
+	tick := time.NewTicker(scheduleInterval)
+	defer tick.Stop()
+	for {
+		n, err := e.db.Outbox.Due(ctx, e.db.Now(), dueChunk)
+		if err != nil && ctx.Err() == nil {
+			e.log.WarnContext(ctx, "scheduled messages are delayed", "error", err)
+		}
+		if n == dueChunk {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // maintain ends messages that can no longer be sent and removes old idempotency keys,

@@ -36,4 +36,6 @@ const (
 
 	maintenanceInterval = 5 * time.Second
 	expireChunk         = 200
+	scheduleInterval    = time.Second
+	dueChunk            = 200
 )

@@ -42,7 +42,7 @@ func standingOf(m *postern.Message, status postern.MessageStatus) (s standing) {
 		s.sent = 1
 	case postern.Failed, postern.Expired:
 		s.failed = 1
-	case postern.Queued, postern.Sending, postern.Received:
+	case postern.Scheduled, postern.Queued, postern.Sending, postern.Canceled, postern.Received:
 	}
 	return s
 }

@@ -60,7 +60,7 @@ const (
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, expires_at, about, state, ` + contentColumns
+	`delivered_at, read_at, expires_at, about, state, send_at, ` + contentColumns
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -69,6 +69,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 		&m.ReplyTo,
 		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
 		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt, &m.About, stateColumn{&m.State},
+		&m.SendAt,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
@@ -79,7 +80,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, error_code, error_detail, about, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, ` + contentColumns
 
 // newMessage returns the row of a new message.
 func newMessage(m postern.Message, sender string, undecryptable bool) []any {
@@ -91,7 +92,7 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable, failure.Code, failure.Detail, m.About,
+		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt,
 	}, contentValues(m.Content)...)
 }
 
@@ -107,6 +108,9 @@ var addMessages = db.NewStatement(newMessageColumns,
 
 // unsent are the statuses of a message that still has to be sent.
 const unsent = `('queued', 'sending')`
+
+// kept are the statuses of messages that old age does not remove.
+const kept = `('queued', 'sending', 'scheduled')`
 
 // MessageMoved is the change of a message to its current status from an earlier one; From
 // is "" for a new message. The ledgers of hours and chats are updated from it.

@@ -140,7 +140,8 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, err
 
 // check returns the error that refuses a message, or nil.
 func (o QueueMessage) check(device room) error {
-	waits := device.status.HoldsSlot() && device.status != postern.Linking && o.WhenDisconnected == "queue"
+	waits := device.status.HoldsSlot() && device.status != postern.Linking &&
+		(o.WhenDisconnected == "queue" || o.Message.Status == postern.Scheduled)
 	switch {
 	case !device.known:
 		return postern.Errorf(postern.NotFound, "there is no such device")

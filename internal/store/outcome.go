@@ -141,6 +141,60 @@ func expire(q QueuedMessage, now postern.Time) FinishOutbound {
 	}}
 }
 
+// Cancel ends a message of which no frame was sent, and refunds its unit.
+func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID, acts []Act) (
+	m postern.Message, err error,
+) {
+	at := postern.TimeOf(s.db.Now())
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled' WHERE workspace_id = $1 AND id = $2
+			AND about = '' AND frame_left = 0 AND status IN ('queued', 'scheduled') RETURNING `+messageColumns, ws, id))
+		if errors.Is(err, sql.ErrNoRows) {
+			return postern.Errorf(postern.MessageNotCancelable, "the message was sent already, or has ended")
+		}
+		if err != nil {
+			return err
+		}
+		outcome := map[postern.MessageID]FinishOutbound{m.ID: {Refund: true, At: at}}
+		return errors.Join(recordActs(t, acts), recordEnded(t, []postern.Message{m}, outcome))
+	}))
+	return m, err
+}
+
+// Due queues up to limit scheduled messages whose time has come, and returns how many.
+func (s Outbox) Due(ctx context.Context, now postern.Time, limit int) (n int, err error) {
+	due, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM message WHERE status = 'scheduled'
+		AND send_at <= $1 LIMIT 1) AS due`, now)()
+	if err != nil || !due {
+		return 0, err // the common case costs no write
+	}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n = 0
+		return t.Rows(`UPDATE message SET status = 'queued' WHERE status = 'scheduled' AND id IN (SELECT id FROM message
+			WHERE status = 'scheduled' AND send_at <= $1 ORDER BY send_at LIMIT $2 + 0) RETURNING device_id`,
+			[]any{now, limit}, func(r *sql.Rows) error {
+				var device postern.DeviceID
+				err := r.Scan(&device)
+				t.Wake(OutboundQueued, string(device))
+				n++
+				return err
+			})
+	}))
+	return n, err
+}
+
+// ChangeScheduled changes a message that is still scheduled: its text, its time, or both.
+func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts []Act) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5 WHERE workspace_id = $1
+			AND id = $2 AND status = 'scheduled'`, m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt)
+		if err == nil && n == 0 {
+			err = postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
+		}
+		return errors.Join(err, recordActs(t, acts))
+	}))
+}
+
 // unsendable selects messages still to be sent by a device that has no link.
 const unsendable = `SELECT id, frame_left FROM message WHERE device_id = $1 AND status IN ` + unsent + `
 	AND EXISTS (SELECT 1 FROM device WHERE id = $1 AND status NOT IN ` + slotStates + `) ORDER BY n LIMIT $2 + 0`

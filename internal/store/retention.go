@@ -160,7 +160,7 @@ func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID,
 	return more, err
 }
 
-const oldMessages = `SELECT id, n, created_at, status IN ` + unsent + `
+const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
 	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
 
 // Remove deletes a chunk of the messages made before a time, from after a place on;
@@ -179,7 +179,7 @@ func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before pos
 	}
 	return next, more, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return errors.Join(t.Exec(`DELETE FROM message WHERE workspace_id = $1
-			AND id IN `+t.InList(2)+` AND status NOT IN `+unsent, ws, asJSON(ids)), lowerHistory(t))
+			AND id IN `+t.InList(2)+` AND status NOT IN `+kept, ws, asJSON(ids)), lowerHistory(t))
 	}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 	"postern/internal/testkit"
@@ -91,7 +92,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	return []postern.EventType{
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessageFailed,
-		postern.MessageExpired, postern.MessageReaction, postern.MessageEdited, postern.MessageDeleted, postern.PollVote,
+		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited, postern.MessageDeleted, postern.PollVote,
 	}
 }
 
@@ -101,6 +102,12 @@ func letActionsHappen(c *testkit.Client, d postern.Device, hooks *testkit.Receiv
 		c.Call(method, "/v1/messages/"+string(id)+path, body, 202, nil)
 		hooks.Await(event)
 	}
+	var later postern.Message
+	c.Call("POST", "/v1/messages", map[string]any{
+		"deviceId": d.ID, "to": reader, "body": "See you tomorrow!", "sendAt": time.Now().Add(24 * time.Hour).UTC(),
+	}, 202, &later)
+	c.Call("POST", "/v1/messages/"+string(later.ID)+"/cancel", nil, 200, nil)
+	hooks.Await(postern.MessageCanceled)
 	m := send(c, d, reader, "Your order 19 is on its wey.")
 	act("PUT", m.ID, "/reaction", map[string]any{"emoji": "👍"}, postern.MessageReaction)
 	act("PATCH", m.ID, "", map[string]any{"body": "Your order 19 is on its way."}, postern.MessageEdited)

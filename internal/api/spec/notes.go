@@ -40,8 +40,9 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 
 		"reactToMessage":  {text: "Reacts with an emoji, in place of an earlier reaction of the account. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"removeReaction":  {text: "Takes the reaction of the account back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
-		"editMessage":     {text: "Changes the text of a message that the account sent, within 15 minutes. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"editMessage":     {text: "Changes the text of a message that the account sent, within 15 minutes. A scheduled message changes at once, and may get another time. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"deleteMessage":   {text: "Deletes a message that the account sent, on the phones of all recipients. The message stays in lists, with `deletedAt`. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"cancelMessage":   {text: "Cancels a scheduled or queued message of which nothing was sent. Its unit goes back to the quota of the month in which it was accepted.", refuses: []postern.Reason{postern.MessageNotCancelable}},
 		"voteInPoll":      {text: "Votes for options of a poll, in place of an earlier vote of the account; an empty list takes the vote back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"markMessageRead": {text: "Tells the sender of a received message that it was read. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 

@@ -34,7 +34,7 @@ type ArrivalEvent struct {
 type MessageEvent struct {
 	Envelope
 
-	Type    postern.EventType `json:"type" enum:"message.sent,message.delivered,message.read,message.failed,message.expired" doc:"Kind of the event." example:"message.sent"`
+	Type    postern.EventType `json:"type" enum:"message.sent,message.delivered,message.read,message.failed,message.expired,message.canceled" doc:"Kind of the event." example:"message.sent"`
 	Message *postern.Message  `json:"message,omitempty" doc:"The message at the time of the event; absent once the device was deleted."`
 }
 
@@ -216,6 +216,7 @@ func told() map[postern.EventType]string {
 		postern.MessageRead:          "The recipient has read a message.",
 		postern.MessageFailed:        "A message could not be sent; error says why.",
 		postern.MessageExpired:       "A message expired before its first attempt.",
+		postern.MessageCanceled:      "A message was canceled before its first attempt.",
 		postern.MessageReaction:      "Somebody reacted to a message, or took the reaction back; reaction says who and how.",
 		postern.MessageEdited:        "The sender of a message changed its text; body is the new one.",
 		postern.MessageDeleted:       "The sender of a message deleted it for everyone.",

@@ -1,0 +1,84 @@
+package testkit_test
+
+import (
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/testkit"
+)
+
+// in is a time in the form of a request, from now on.
+func in(d time.Duration) string { return postern.TimeOf(time.Now().Add(d)).String() }
+
+// A scheduled message waits for its time, may be changed until then, and is sent once.
+func TestScheduledMessageIsSentAtItsTime(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := c.Link(phone)
+		var m postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": reader, "body": "see you tomorow", "sendAt": in(24 * time.Hour),
+		}, 202, &m)
+		if m.Status != postern.Scheduled || m.SendAt == 0 || m.ExpiresAt != m.SendAt.Add(24*time.Hour) {
+			t.Errorf("accepted message = %+v", m)
+		}
+		now := send(c, d, reader, "see you")
+		c.AwaitMessage(now.ID, postern.Read) // what is accepted later does not wait for it
+		c.Call("PATCH", "/v1/messages/"+string(m.ID), map[string]any{"body": "see you now"}, 202, &m)
+		if m.Status != postern.Scheduled || m.Content.Text != "see you now" {
+			t.Errorf("changed message = %+v", m)
+		}
+		c.Call("PATCH", "/v1/messages/"+string(m.ID), map[string]any{"sendAt": in(-time.Hour)}, 202, nil)
+		if m = c.AwaitMessage(m.ID, postern.Read); m.Content.Text != "see you now" {
+			t.Errorf("sent message = %+v", m)
+		}
+		if shown := k.Vendor.Shown(reader); len(shown) != 2 || shown[1].Body != "see you now" {
+			t.Errorf("the phone shows %+v", shown)
+		}
+		c.Call("PATCH", "/v1/messages/"+string(m.ID), map[string]any{"sendAt": in(time.Hour)}, 409, nil)
+	})
+}
+
+// A message is canceled before its first attempt, and its unit goes back to the quota.
+func TestMessageIsCanceled(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.canceled")
+		d := c.Link(phone)
+		used := func() int {
+			var u struct{ Messages struct{ Used int } }
+			c.Call("GET", "/v1/usage", nil, 200, &u)
+			return u.Messages.Used
+		}
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/pause", nil, 200, nil)
+		var queued, scheduled postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": reader, "body": "x", "whenDisconnected": "queue",
+		}, 202, &queued)
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": reader, "body": "x", "sendAt": in(time.Hour),
+		}, 202, &scheduled)
+		if n := used(); n != 2 {
+			t.Errorf("%d units are used, want 2", n)
+		}
+		for i, m := range []postern.Message{queued, scheduled} {
+			c.Call("POST", "/v1/messages/"+string(m.ID)+"/cancel", nil, 200, &m)
+			if hooks.AwaitCount(postern.MessageCanceled, i+1); m.Status != postern.Canceled {
+				t.Errorf("canceled message = %+v", m)
+			}
+			c.Call("POST", "/v1/messages/"+string(m.ID)+"/cancel", nil, 409, nil)
+		}
+		if n := used(); n != 0 {
+			t.Errorf("%d units are used after both were canceled, want 0", n)
+		}
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/resume", nil, 200, nil)
+		c.Await(d.ID, postern.Connected)
+		last := send(c, d, reader, "this one")
+		c.AwaitMessage(last.ID, postern.Read)
+		c.Call("POST", "/v1/messages/"+string(last.ID)+"/cancel", nil, 409, nil)
+		if shown := k.Vendor.Shown(reader); len(shown) != 1 {
+			t.Errorf("the phone shows %+v, want only the message that was not canceled", shown)
+		}
+	})
+}
