@@ -10,6 +10,9 @@ LONG_DOCUMENT ?= 10m
 # shares no memory with our code; with the detector it takes half the time of all tests.
 RACE     := -race -gcflags=go.mau.fi/util/exsync=-race=false -gcflags=modernc.org/...=-race=false
 
+# A program with the race detector sleeps a second before it exits. The tests start about a hundred.
+export GORACE ?= atexit_sleep_ms=20
+
 export CGO_ENABLED ?= 0
 # Build releases and tests with the same flags, so that each package is built once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)

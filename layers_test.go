@@ -56,6 +56,7 @@ var layers = map[string]string{
 	"internal/db":                  "",
 	"internal/db/dbtest":           "",
 	"internal/store/storetest":     "",
+	"internal/store/migrated":      "internal/db/dbtest internal/store",
 	"internal/egress":              "",
 	"internal/ratelimit":           "",
 	"internal/seal":                "",

@@ -15,6 +15,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 )
 
 // unchecked lists the exported methods that check no scope or role, each with its
@@ -129,7 +130,7 @@ func TestEveryMethodChecksWhoAsks(t *testing.T) {
 // overAClosedStore is both packages over a database that answers nothing.
 func overAClosedStore(t *testing.T) (*gateway.Gateway, *people.People) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir()})
+	db, err := store.Open(t.Context(), store.Options{Dir: migrated.Dir(t, "")})
 	if err != nil {
 		t.Fatal(err)
 	}

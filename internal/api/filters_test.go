@@ -15,7 +15,12 @@ import (
 	"postern/internal/store/storetest"
 )
 
-const crowd = 50_000 // messages, events and deliveries of one workspace
+// Messages, events and deliveries of one workspace. The large number is several times what a list may visit
+// (storetest.MostEvents), and the small one takes five steps of a search for messages.
+const (
+	largeCrowd = 50_000
+	smallCrowd = 10_000
+)
 
 // crowded is a workspace with much that is alike, and older than that a little that is
 // not, on a second device.
@@ -28,7 +33,8 @@ type crowded struct {
 	event       string // the oldest
 }
 
-func newCrowded(s *server, table storetest.Table) crowded {
+// newCrowded makes a workspace with a number of messages, events and deliveries.
+func newCrowded(s *server, table storetest.Table, crowd int) crowded {
 	c := crowded{tenant: s.tenant("enterprise")}
 	c.busy, c.quiet = c.device("busy", postern.Connected), c.device("quiet", postern.Connected)
 	c.hook = c.active(`{"url":"https://example.com/hook","events":["*"]}`)
@@ -128,7 +134,7 @@ func TestEveryFilterReadsABoundedPart(t *testing.T) {
 		reads, where := &storetest.Reads{}, database(t)
 		s := newServerTraced(t, where, fakeSandbox{}, reads.Trace)
 		table := storetest.OpenTable(t, s.dir, where)
-		c := newCrowded(s, table)
+		c := newCrowded(s, table, largeCrowd)
 		tried := 0
 		for _, methods := range described().Paths {
 			op := methods["get"]
@@ -185,20 +191,20 @@ func TestRareMessagesAreFoundPageByPage(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, database func(testing.TB) string) {
 		where := database(t)
 		s := newServerOn(t, where, fakeSandbox{})
-		c := newCrowded(s, storetest.OpenTable(t, s.dir, where))
+		c := newCrowded(s, storetest.OpenTable(t, s.dir, where), smallCrowd)
 		for query, want := range map[string]int{
 			"deviceId=" + string(c.quiet): 1, "chatId=%2B15559990000": 1, "direction=outbound": 1, "status=queued": 1,
 			"status=expired": 0, "archived=true": 0, "since=2100-01-01T00:00:00Z": 0, "until=2020-01-01T00:00:00Z": 0,
 		} {
 			found, pages := c.walk(query)
-			if len(found) != want || pages > crowd/2000+3 {
+			if len(found) != want || pages > smallCrowd/2000+3 {
 				t.Errorf("%s: %d messages on %d pages, want %d", query, len(found), pages, want)
 			}
 		}
 		all, _ := c.walk("since=2020-01-01T00:00:00Z")
 		slices.Sort(all)
-		if n := len(slices.Compact(all)); n != crowd+2 {
-			t.Errorf("%d messages of the period are found, want %d", n, crowd+2)
+		if n := len(slices.Compact(all)); n != smallCrowd+2 {
+			t.Errorf("%d messages of the period are found, want %d", n, smallCrowd+2)
 		}
 	})
 }

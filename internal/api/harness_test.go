@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +26,7 @@ import (
 	"postern/internal/problem"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 	"postern/internal/web"
 
 	"go.uber.org/goleak"
@@ -40,7 +40,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, url func(testing.TB) str
 	t.Helper()
 	t.Parallel()
 	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": dbtest.URL} {
+		"postgres": migrated.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, url)
@@ -141,10 +141,7 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 // newServerTraced makes a server whose statements are recorded.
 func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace func(string, []any)) *server {
 	tb.Helper()
-	dir := tb.TempDir()
-	if url == "" {
-		migrated(tb, dir)
-	}
+	dir := migrated.Dir(tb, url)
 	db, err := store.Open(tb.Context(), store.Options{Dir: dir, URL: url, Trace: trace})
 	if err != nil {
 		tb.Fatal(err)
@@ -188,45 +185,6 @@ func (s *server) open(transport web.Transport, sandbox bool) {
 		Announce: s.api.TellRate})
 	if err != nil {
 		s.t.Fatal(err)
-	}
-}
-
-// emptyStore is the files of a new store, by name. To migrate a store takes
-// longer than most tests.
-var emptyStore = sync.OnceValues(func() (map[string][]byte, error) {
-	dir, err := os.MkdirTemp("", "postern-api-test")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	db, err := store.Open(context.Background(), store.Options{Dir: dir})
-	if err == nil {
-		err = db.Close()
-	}
-	if err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(dir)
-	files := map[string][]byte{}
-	for _, e := range entries {
-		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
-			return nil, err
-		}
-	}
-	return files, err
-})
-
-// migrated puts the files of a new store into dir.
-func migrated(tb testing.TB, dir string) {
-	tb.Helper()
-	files, err := emptyStore()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			tb.Fatal(err)
-		}
 	}
 }
 

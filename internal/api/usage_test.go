@@ -15,6 +15,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 )
 
 func (t *tenant) usage() string {
@@ -133,7 +134,7 @@ func TestMonthsAreUTC(t *testing.T) {
 // A server whose machine has another date counts by that of the database.
 func TestMonthIsTheDatabases(t *testing.T) {
 	t.Parallel()
-	url := dbtest.URL(t)
+	url := migrated.URL(t)
 	dbtest.SetClockAhead(t, url, "40 days")
 	mine := newServerOn(t, url, fakeSandbox{}).tenant("growth")
 	d := mine.device("d", postern.Connected)

@@ -23,6 +23,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 )
 
 const (
@@ -50,7 +51,7 @@ func newSite(t *testing.T) *site {
 // newSiteWith is a dashboard with options of its own.
 func newSiteWith(t *testing.T, set func(*Options)) *site {
 	t.Helper()
-	return newSiteOn(t, store.Options{Dir: t.TempDir()}, set)
+	return newSiteOn(t, store.Options{Dir: migrated.Dir(t, "")}, set)
 }
 
 // newSiteOn is newSiteWith on a database.

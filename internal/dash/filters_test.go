@@ -12,6 +12,7 @@ import (
 
 	"postern/internal/db/dbtest"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 	"postern/internal/store/storetest"
 )
 
@@ -36,7 +37,7 @@ type crowded struct {
 
 func newCrowded(t *testing.T, url string) crowded {
 	t.Helper()
-	reads, dir := &storetest.Reads{}, t.TempDir()
+	reads, dir := &storetest.Reads{}, migrated.Dir(t, url)
 	s := newSiteOn(t, store.Options{Dir: dir, URL: url, Trace: reads.Trace}, func(*Options) {})
 	c := crowded{client: s.setUp(), table: storetest.OpenTable(t, dir, url), reads: reads}
 	s.operates(true)
@@ -131,7 +132,7 @@ func queries(fields []field) (list []url.Values) {
 func TestEveryFormReadsABoundedPart(t *testing.T) {
 	t.Parallel()
 	for name, url := range map[string]func(testing.TB) string{
-		"sqlite": func(testing.TB) string { return "" }, "postgres": dbtest.URL,
+		"sqlite": func(testing.TB) string { return "" }, "postgres": migrated.URL,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

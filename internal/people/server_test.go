@@ -10,6 +10,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Binary{M: m}.Run()) }
@@ -26,7 +27,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, g *server)) {
 	t.Helper()
 	t.Parallel()
 	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": dbtest.URL}
+		"postgres": migrated.URL}
 	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +38,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, g *server)) {
 
 func open(t *testing.T, url string) *server {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: url})
+	db, err := store.Open(t.Context(), store.Options{Dir: migrated.Dir(t, url), URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"testing"
 
 	"postern/internal/db"
@@ -39,8 +40,26 @@ func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
 	}
 }
 
-// options returns options for a new, empty database.
+// template is the database of a new store.
+var template = dbtest.NewTemplate(func(dir, url string) error {
+	db, err := Open(context.Background(), Options{Dir: dir, URL: url})
+	if err != nil {
+		return err
+	}
+	return db.Close()
+})
+
+// options returns options for the database of a new store.
 func (e engine) options(t *testing.T) Options {
+	t.Helper()
+	if e.postgres {
+		return Options{Dir: t.TempDir(), URL: template.URL(t)}
+	}
+	return Options{Dir: template.Dir(t)}
+}
+
+// empty returns options for a database without tables.
+func (e engine) empty(t *testing.T) Options {
 	t.Helper()
 	opts := Options{Dir: t.TempDir()}
 	if e.postgres {

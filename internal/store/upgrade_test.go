@@ -53,7 +53,7 @@ func TestMigrationsStay(t *testing.T) {
 // TestUpgrade upgrades a database that was filled at version 13.
 func TestUpgrade(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
-		opts := e.options(t)
+		opts := e.empty(t)
 		fill(t, atVersion(t, opts, 13), []string{
 			`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'acme', 'growth', 1)`,
 			`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired, account, phone_number,
@@ -145,7 +145,7 @@ func atVersion(t *testing.T, opts Options, version int64) *sql.DB {
 // ends after two migrations, and so does the first try to seal the headers.
 func TestUpgradeOfSecretsAndReasons(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
-		opts := e.options(t)
+		opts := e.empty(t)
 		fill(t, atVersion(t, opts, 23), append([]string{
 			`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'acme', 'growth', 1)`,
 			oldEndpoint("whk_1", `{"X-Tenant":"canary"}`), oldEndpoint("whk_2", `null`),

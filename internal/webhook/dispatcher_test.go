@@ -227,6 +227,7 @@ func TestEveryEventIsDeliveredOnceUnderLoad(t *testing.T) {
 	}
 	all.Wait()
 	for i, e := range endpoints {
+		w.await("400 POSTs", func() bool { return len(receivers[i].posts) >= 400 })
 		w.awaitSucceeded(e, 400)
 		if n := len(receivers[i].posts); n != 400 {
 			t.Errorf("%d POSTs of 400 events", n)

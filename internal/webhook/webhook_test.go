@@ -19,6 +19,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.uber.org/goleak"
@@ -49,7 +50,7 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: t.TempDir(), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}),
+	w := &world{t: t, dir: migrated.Dir(t, ""), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}),
 		stop: func() {}}
 	w.open()
 	w.newTenant()

@@ -23,6 +23,7 @@ import (
 const (
 	startLimit = 30 * time.Second
 	owner      = "postern" // owns the databases; not a superuser, as in production
+	pristine   = "template0"
 )
 
 // Cluster is a PostgreSQL server.
@@ -49,15 +50,29 @@ var shared struct {
 // first call starts the cluster. The TestMain of the binary must run a [Binary].
 func URL(tb testing.TB) string {
 	tb.Helper()
+	return sharedURL(tb, pristine)
+}
+
+func sharedURL(tb testing.TB, template string) string {
+	tb.Helper()
+	c, err := sharedCluster()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	name, err := c.copyOf(template)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c.url(name)
+}
+
+func sharedCluster() (*Cluster, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.cluster == nil && shared.err == nil {
 		shared.cluster, shared.err = create("off")
 	}
-	if shared.err != nil {
-		tb.Fatal(shared.err)
-	}
-	return shared.cluster.URL(tb)
+	return shared.cluster, shared.err
 }
 
 // Stop stops the cluster of this test binary, if it was started.
@@ -243,10 +258,21 @@ func (c *Cluster) remove() {
 // URL creates an empty database and returns its URL.
 func (c *Cluster) URL(tb testing.TB) string {
 	tb.Helper()
-	name := fmt.Sprintf("test%d", c.databases.Add(1))
-	if err := c.run("createdb", "-h", c.dir, "-U", "postgres", "-O", owner, "-T", "template0", name); err != nil {
+	name, err := c.copyOf(pristine)
+	if err != nil {
 		tb.Fatal(err)
 	}
+	return c.url(name)
+}
+
+// copyOf creates a database as a copy of another one and returns its name. To copy the files
+// takes two thirds of the time that PostgreSQL's own strategy takes, which writes them to its log.
+func (c *Cluster) copyOf(template string) (name string, err error) {
+	name = fmt.Sprintf("test%d", c.databases.Add(1))
+	return name, c.run("createdb", "-h", c.dir, "-U", "postgres", "-O", owner, "-T", template, "-S", "file_copy", name)
+}
+
+func (c *Cluster) url(name string) string {
 	q := url.Values{"host": {c.dir}, "sslmode": {"disable"}}
 	return "postgres://" + owner + "@/" + name + "?" + q.Encode()
 }

@@ -45,7 +45,7 @@ func thingsOf(workspace string, rows []string) map[string]bool {
 		if !strings.Contains(row, workspace) {
 			continue
 		}
-		for _, thing := range id.FindAllString(row, -1) {
+		for _, thing := range idsIn(row) {
 			things[thing] = true
 		}
 	}
@@ -58,7 +58,21 @@ func ofNoOther(row string, things map[string]bool) bool {
 	if strings.Contains(row, "ws_") {
 		return false
 	}
-	return slices.ContainsFunc(id.FindAllString(row, -1), func(thing string) bool { return things[thing] })
+	return slices.ContainsFunc(idsIn(row), func(thing string) bool { return things[thing] })
+}
+
+// idsIn finds the ids of Postern in a text. It looks around each underscore only, because many rows hold long texts.
+func idsIn(text string) (ids []string) {
+	for at := 0; ; at++ {
+		next := strings.IndexByte(text[at:], '_')
+		if next < 0 {
+			return ids
+		}
+		at += next
+		if found := id.FindString(text[max(0, at-4):min(len(text), at+28)]); found != "" { // with what surrounds it
+			ids = append(ids, found)
+		}
+	}
 }
 
 func everyRow(ctx context.Context, database string) (list []string, err error) {
@@ -105,10 +119,11 @@ func textRows(ctx context.Context, db *sql.DB, query string) (list []string, err
 		}
 		words := make([]string, len(values))
 		for i, v := range values {
-			words[i] = fmt.Sprint(v)
 			if b, ok := v.([]byte); ok {
 				words[i] = string(b)
+				continue
 			}
+			words[i] = fmt.Sprint(v)
 		}
 		list = append(list, strings.Join(words, "|"))
 	}
