@@ -51,6 +51,7 @@ var layers = map[string]string{
 	"internal/oidc/oidctest":       "",
 	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/keys internal/postern internal/seal internal/store",
 	"internal/media/blob":          "internal/postern internal/seal",
+	"internal/media/ogg":           "",
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
 	"internal/store":               "internal/db internal/failpoint internal/postern",
