@@ -73,7 +73,7 @@ func (b *Bucket) Put(ctx context.Context, ws postern.WorkspaceID, r io.Reader) (
 	if err != nil {
 		return Name{}, 0, fmt.Errorf("temporary file: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it has no name; closing it removes it
+	defer f.Close() // which removes it, as it has no name
 	hash, size, err := copyHashed(ctx, f, r)
 	if err != nil {
 		return Name{}, 0, err
@@ -169,7 +169,7 @@ func (b *Bucket) Stat(ctx context.Context, name Name) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	object, err := b.core.Client.StatObject(ctx, b.bucket, key, minio.StatObjectOptions{})
+	object, err := b.core.StatObject(ctx, b.bucket, key, minio.StatObjectOptions{})
 	if err != nil {
 		return Info{}, missingOr(err)
 	}
@@ -182,14 +182,14 @@ func (b *Bucket) Delete(ctx context.Context, name Name) error {
 	if err != nil {
 		return err
 	}
-	return b.core.Client.RemoveObject(ctx, b.bucket, key, minio.RemoveObjectOptions{})
+	return b.core.RemoveObject(ctx, b.bucket, key, minio.RemoveObjectOptions{})
 }
 
 // Walk lists the bucket, 1,000 objects per request.
 func (b *Bucket) Walk(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		options := minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}
-		for object := range b.core.Client.ListObjectsIter(ctx, b.bucket, options) {
+		for object := range b.core.ListObjectsIter(ctx, b.bucket, options) {
 			if object.Err != nil {
 				yield(Info{}, fmt.Errorf("list media: %w", object.Err))
 				return
@@ -211,7 +211,7 @@ func (b *Bucket) Tidy(context.Context, time.Time) error { return nil }
 // Check asks whether the bucket exists and may be used, and whether the temporary files
 // of uploads have a place.
 func (b *Bucket) Check(ctx context.Context) error {
-	found, err := b.core.Client.BucketExists(ctx, b.bucket)
+	found, err := b.core.BucketExists(ctx, b.bucket)
 	if err != nil {
 		return fmt.Errorf("media storage: %w", err)
 	}

@@ -129,7 +129,8 @@ func TestMissingBucketIsNoMissingBlob(t *testing.T) {
 	if err := s.Check(t.Context()); err == nil {
 		t.Error("Check did not notice that the bucket does not exist")
 	}
-	if _, err := s.Open(t.Context(), blob.Name{Workspace: workspace}, 0, -1); err == nil || errors.Is(err, fs.ErrNotExist) {
+	_, err := s.Open(t.Context(), blob.Name{Workspace: workspace}, 0, -1)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open = %v, want another error than for a missing blob", err)
 	}
 }
