@@ -54,10 +54,12 @@ func (c *Converter) prepareImage(ctx context.Context, path, mimeType string) (Pr
 	if size.X*size.Y > maxImage {
 		return Prepared{}, postern.Invalid("/media", "an image may have at most 100 million pixels")
 	}
+	o := orientation(path, mimeType)
+	size = turnedSize(size, o)
 	p := Prepared{Description: Description{MIMEType: mimeType, Width: size.X, Height: size.Y}}
 	asIs := mimeType == "image/jpeg" || mimeType == "image/png"
 	err = c.decode(ctx, path, mimeType, func(img image.Image) error {
-		if p.Thumbnail = thumbnail(img); asIs {
+		if p.Thumbnail = thumbnail(img, o); asIs {
 			return nil
 		}
 		p.MIMEType = "image/jpeg"
@@ -144,9 +146,9 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// thumbnail makes a JPEG of at most MaxThumbnail bytes, or nil.
-func thumbnail(img image.Image) []byte {
-	small := opaque(scaled(img, thumbnailSide))
+// thumbnail makes an upright JPEG of at most MaxThumbnail bytes, or nil.
+func thumbnail(img image.Image, o int) []byte {
+	small := opaque(turned(scaled(img, thumbnailSide), o))
 	for _, quality := range []int{75, 60, 45, 30, 15, 5} {
 		var b bytes.Buffer
 		if err := jpeg.Encode(&b, small, &jpeg.Options{Quality: quality}); err != nil {

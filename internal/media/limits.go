@@ -12,6 +12,8 @@ const (
 	maxDecoded = 25_000_000  // pixels that are decoded at a time, at most 8 bytes each
 	maxSide    = 20_000      // of a picture that is decoded; scaling needs 3 kB per line
 
+	maxMetadata = 1 << 20 // bytes at the start of a JPEG file that are searched for its orientation
+
 	stickerSide   = 512       // pixels of a sticker
 	maxSticker    = 100_000   // bytes of a converted sticker, as the vendor asks of its packs
 	maxAnySticker = 1_000_000 // bytes of a sticker that is sent as it is

@@ -145,6 +145,7 @@ func (c *Converter) Describe(ctx context.Context, path string) (Description, err
 	}
 	d := Description{MIMEType: mimeType}
 	if size, err := measureFile(path, mimeType); err == nil {
+		size = turnedSize(size, orientation(path, mimeType))
 		d.Width, d.Height = size.X, size.Y
 	}
 	if demuxer(mimeType) == "" || !c.HasFFmpeg() {

@@ -34,7 +34,7 @@ func (c *Converter) prepareSticker(ctx context.Context, path, mimeType string) (
 		}
 	}
 	err = c.decode(ctx, path, mimeType, func(img image.Image) error {
-		p.File, err = c.toSticker(ctx, square(img))
+		p.File, err = c.toSticker(ctx, square(turned(scaled(img, stickerSide), orientation(path, mimeType))))
 		return err
 	})
 	if errors.Is(err, errTooLarge) {

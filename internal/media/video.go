@@ -45,5 +45,5 @@ func (c *Converter) firstFrame(ctx context.Context, path, mimeType string) ([]by
 	if err != nil {
 		return nil, errDamaged()
 	}
-	return thumbnail(img), nil
+	return thumbnail(img, upright), nil
 }
