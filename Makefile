@@ -33,7 +33,7 @@ demo: build ## run the demo once and exit
 	./bin/postern demo --once
 
 deps: ## install what the tests need besides Go (as root), or list what is missing
-	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium:chromium npm:npm
+	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium:chromium ffmpeg:ffmpeg npm:npm
 
 test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...

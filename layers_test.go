@@ -50,6 +50,9 @@ var layers = map[string]string{
 	"internal/oidc":                "internal/seal",
 	"internal/oidc/oidctest":       "",
 	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/content internal/network/whatsapp/keys internal/postern internal/seal internal/store",
+	"internal/media":               "internal/media/ogg internal/postern",
+	"internal/media/blob":          "internal/postern internal/seal",
+	"internal/media/ogg":           "",
 	"internal/network":             "internal/postern",
 	"internal/network/networktest": "internal/network internal/postern",
 	"internal/store":               "internal/db internal/failpoint internal/postern",
@@ -73,14 +76,17 @@ var layers = map[string]string{
 
 // owners lists outside modules and the only packages that may import them.
 var owners = map[string]string{
-	"github.com/a-h/templ":    "internal/dash internal/dash/page",
-	"github.com/coreos/":      "internal/oidc",
-	"github.com/go-webauthn/": "internal/factor",
-	"github.com/throttled/":   "internal/ratelimit",
-	"golang.org/x/oauth2":     "internal/oidc",
-	"go.mau.fi/whatsmeow":     "internal/network/whatsapp internal/network/whatsapp/content internal/network/whatsapp/keys vendorsim bench/bare",
-	"github.com/jackc/pgx/v5": "internal/db internal/db/dbtest internal/chaos",
-	"modernc.org/sqlite":      "internal/db internal/store/storetest internal/chaos bench/bare",
+	"github.com/a-h/templ":       "internal/dash internal/dash/page",
+	"github.com/coreos/":         "internal/oidc",
+	"github.com/go-webauthn/":    "internal/factor",
+	"github.com/throttled/":      "internal/ratelimit",
+	"golang.org/x/oauth2":        "internal/oidc",
+	"go.mau.fi/whatsmeow":        "internal/network/whatsapp internal/network/whatsapp/content internal/network/whatsapp/keys vendorsim bench/bare",
+	"github.com/jackc/pgx/v5":    "internal/db internal/db/dbtest internal/chaos",
+	"modernc.org/sqlite":         "internal/db internal/store/storetest internal/chaos bench/bare",
+	"github.com/gabriel-vasile/": "internal/media",
+	"github.com/minio/":          "internal/media/blob",
+	"golang.org/x/image":         "internal/media",
 }
 
 // TestLayers reads the files itself, not through "go list", so that the test
