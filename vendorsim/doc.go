@@ -15,6 +15,7 @@
 //	client := whatsmeow.NewClient(device, nil)
 //	client.SetPreLoginHTTPClient(v.HTTPClient())
 //	client.SetWebsocketHTTPClient(v.HTTPClient())
+//	client.SetMediaHTTPClient(v.HTTPClient())
 //	codes, _ := client.GetQRChannel(ctx)
 //	client.Connect()
 //	v.Scan(ctx, (<-codes).Code, "+15550001111") // now wait for events.Connected

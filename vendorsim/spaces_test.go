@@ -7,6 +7,7 @@ import (
 
 	"postern/vendorsim"
 
+	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types/events"
 )
 
@@ -138,5 +139,18 @@ func TestDirectoryOfOneNetworkIsDivided(t *testing.T) {
 	}
 	if n := count[*events.UndecryptableMessage](again); n != 0 {
 		t.Errorf("%d messages were undecryptable", n)
+	}
+}
+
+func TestMediaBelongToTheirSpace(t *testing.T) {
+	t.Parallel()
+	s := openSpaces(t, "", nil)
+	one, two := link(t, spaceOf(t, s, "ws_1"), alice), link(t, spaceOf(t, s, "ws_2"), alice)
+	msg := one.uploaded([]byte("mine"))
+	if got, err := one.wa.Download(t.Context(), msg); err != nil || string(got) != "mine" {
+		t.Errorf("downloaded %q, %v", got, err)
+	}
+	if _, err := two.wa.Download(t.Context(), msg); !errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404) {
+		t.Errorf("download in another space: %v, want 404", err)
 	}
 }
