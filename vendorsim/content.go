@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Content is the content of a message. Only this file and card.go know the network's form of each
-// kind of content: a kind has one case in wire and one in contentOf.
+// Content is the content of a message. Only this file, card.go and mediawire.go know the network's
+// form of each kind of content: a kind has one case in wire and one in partOf.
 type Content struct {
 	Type string `json:"type"` // TypeText, another type below, or a kind that phones only receive
 	Body string `json:"body"` // the text, or the caption of a kind that has one
@@ -19,6 +19,8 @@ type Content struct {
 	Contacts []Contact `json:"contacts,omitempty"`
 	// Poll is the question of a TypePoll.
 	Poll *Poll `json:"poll,omitempty"`
+	// Media is the file of a message that has one.
+	Media *Media `json:"media,omitempty"`
 	// Mentions are the people whom the message mentions, and Forwarded marks it as forwarded.
 	Mentions  []string `json:"mentions,omitempty"`
 	Forwarded bool     `json:"forwarded,omitempty"`
@@ -36,6 +38,7 @@ const (
 	TypeLocation = "location"
 	TypeContact  = "contact"
 	TypePoll     = "poll"
+	TypeReaction = "reaction"
 )
 
 // Location is a place; degrees north and east are positive.
@@ -87,6 +90,8 @@ func (c Content) message() *waE2E.Message {
 // wire returns the network's form of what a phone writes.
 func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 	switch {
+	case c.Media != nil:
+		return mediaToWire(c, info)
 	case c.Location != nil:
 		l := c.Location
 		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
@@ -130,7 +135,11 @@ func contentOf(msg *waE2E.Message, kind string) Content {
 	if sent := msg.GetDeviceSentMessage().GetMessage(); sent != nil {
 		msg = sent
 	}
-	c := partOf(msg, kind)
+	inner, viewOnce := unwrapped(msg)
+	c := partOf(inner, kind)
+	if viewOnce && c.Media != nil {
+		c.Media.ViewOnce = true
+	}
 	if msg.Conversation == nil {
 		c.Raw, _ = proto.Marshal(msg) // it was just decoded, so it can be encoded
 	}
@@ -159,19 +168,14 @@ func partOf(msg *waE2E.Message, kind string) Content {
 	return otherOf(msg, kind)
 }
 
-// otherOf returns the content of a kind that phones do not write yet.
+// otherOf returns the content of a message with a file, or of a kind that phones do not write yet.
 func otherOf(msg *waE2E.Message, kind string) Content {
+	if c, ok := mediaOf(msg); ok {
+		return c
+	}
 	switch {
-	case msg.ImageMessage != nil:
-		return Content{Type: "image", Body: msg.GetImageMessage().GetCaption()}
-	case msg.VideoMessage != nil:
-		return Content{Type: "video", Body: msg.GetVideoMessage().GetCaption()}
-	case msg.DocumentMessage != nil:
-		return Content{Type: "document", Body: msg.GetDocumentMessage().GetCaption()}
-	case msg.AudioMessage != nil:
-		return Content{Type: "audio", Body: ""}
 	case msg.ReactionMessage != nil:
-		return Content{Type: "reaction", Body: msg.GetReactionMessage().GetText()}
+		return Content{Type: TypeReaction, Body: msg.GetReactionMessage().GetText()}
 	case msg.ProtocolMessage != nil:
 		return Content{Type: "protocol", Body: strings.ToLower(msg.GetProtocolMessage().GetType().String())}
 	}

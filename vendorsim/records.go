@@ -138,6 +138,21 @@ func (v records) show(n number, m Shown) {
 	v.notify()
 }
 
+// shown finds a message on the phone of a number, nil if it shows none with the id. The caller holds
+// v.mu and does not keep the result.
+func (v records) shown(n number, id string) *Shown {
+	s := v.screens[n]
+	if s == nil {
+		return nil
+	}
+	for i := len(s.messages) - 1; i >= max(len(s.messages)-maxShown, 0); i-- {
+		if s.messages[i].ID == id {
+			return &s.messages[i]
+		}
+	}
+	return nil
+}
+
 func shownKey(n number, position int64) string {
 	return fmt.Sprintf("shown/%s/%016d", string(n), position)
 }
