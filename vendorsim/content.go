@@ -24,6 +24,20 @@ type Content struct {
 	// Mentions are the people whom the message mentions, and Forwarded marks it as forwarded.
 	Mentions  []string `json:"mentions,omitempty"`
 	Forwarded bool     `json:"forwarded,omitempty"`
+	// Target is the id on the network of the message that an action concerns, such as a TypeReaction.
+	Target string `json:"target,omitempty"`
+	// Choices are the options for which a TypeVote votes.
+	Choices []string `json:"choices,omitempty"`
+	// Seconds are how long a TypePin or a TypeTimer lasts; 0 ends it.
+	Seconds int `json:"seconds,omitempty"`
+	// Sealed is true for a TypeEdit that is encrypted with the secret of its Target.
+	Sealed bool `json:"sealed,omitempty"`
+	// Unreadable is true for what a companion has sealed in a way that the phone cannot open.
+	Unreadable bool `json:"unreadable,omitempty"`
+	// Secret is true for a message with a secret, which sealed edits of it need. A poll always has one.
+	Secret bool `json:"secret,omitempty"`
+	// Expires are the seconds after which the message disappears; 0 is never.
+	Expires int `json:"expires,omitempty"`
 	// ReplyTo is the id on the network of the message to which this one replies.
 	ReplyTo string `json:"replyTo,omitempty"`
 
@@ -38,7 +52,8 @@ const (
 	TypeLocation = "location"
 	TypeContact  = "contact"
 	TypePoll     = "poll"
-	TypeReaction = "reaction"
+	// TypeTimer sets the timer of the chat's disappearing messages to Seconds; 0 turns it off.
+	TypeTimer = "timer"
 )
 
 // Location is a place; degrees north and east are positive.
@@ -64,13 +79,13 @@ type Poll struct {
 	MaxSelections int      `json:"maxSelections,omitempty"`
 }
 
-// written returns content that a phone writes, with its network form. author names who wrote the
-// message to which it replies.
-func (c Content) written(author string) (Content, error) {
-	if c.Raw != nil {
-		return c, proto.Unmarshal(c.Raw, &waE2E.Message{})
+// written returns content that a phone writes, with its network form.
+func (c Content) written(msg *waE2E.Message) (Content, error) {
+	if c.Secret && msg.MessageContextInfo == nil {
+		msg.MessageContextInfo = &waE2E.MessageContextInfo{MessageSecret: newSecret()}
 	}
-	raw, err := proto.Marshal(c.wire(c.context(author)))
+	c.Secret = msg.GetMessageContextInfo().GetMessageSecret() != nil
+	raw, err := proto.Marshal(msg)
 	if err != nil {
 		return c, fmt.Errorf("encode a message: %w", err)
 	}
@@ -102,6 +117,12 @@ func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 		return contactsToWire(c.Contacts, info)
 	case c.Poll != nil:
 		return pollToWire(*c.Poll, info)
+	case c.Type == TypeTimer:
+		return &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
+			Type:                      waE2E.ProtocolMessage_EPHEMERAL_SETTING.Enum(),
+			EphemeralExpiration:       new(uint32(c.Seconds)), //nolint:gosec // some months
+			EphemeralSettingTimestamp: timestamp(),
+		}}
 	case info != nil:
 		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: &c.Body, ContextInfo: info}}
 	}
@@ -110,10 +131,13 @@ func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 
 // context returns what the content says about other messages and people, or nil if that is nothing.
 func (c Content) context(author string) *waE2E.ContextInfo {
-	if c.ReplyTo == "" && !c.Forwarded && len(c.Mentions) == 0 {
+	if c.ReplyTo == "" && !c.Forwarded && len(c.Mentions) == 0 && c.Expires == 0 {
 		return nil
 	}
 	info := &waE2E.ContextInfo{}
+	if c.Expires != 0 {
+		info.Expiration = new(uint32(c.Expires)) //nolint:gosec // some months
+	}
 	if c.ReplyTo != "" {
 		info.StanzaID, info.Participant = &c.ReplyTo, &author
 		info.QuotedMessage = &waE2E.Message{Conversation: new("")}
@@ -140,7 +164,8 @@ func contentOf(msg *waE2E.Message, kind string) Content {
 	if viewOnce && c.Media != nil {
 		c.Media.ViewOnce = true
 	}
-	if msg.Conversation == nil {
+	c.Secret = msg.GetMessageContextInfo().GetMessageSecret() != nil
+	if msg.Conversation == nil || c.Secret {
 		c.Raw, _ = proto.Marshal(msg) // it was just decoded, so it can be encoded
 	}
 	return c
@@ -173,11 +198,14 @@ func otherOf(msg *waE2E.Message, kind string) Content {
 	if c, ok := mediaOf(msg); ok {
 		return c
 	}
-	switch {
-	case msg.ReactionMessage != nil:
-		return Content{Type: TypeReaction, Body: msg.GetReactionMessage().GetText()}
-	case msg.ProtocolMessage != nil:
-		return Content{Type: "protocol", Body: strings.ToLower(msg.GetProtocolMessage().GetType().String())}
+	if c, ok := actionOf(msg); ok {
+		return c
+	}
+	switch p := msg.GetProtocolMessage(); {
+	case p != nil && p.GetType() == waE2E.ProtocolMessage_EPHEMERAL_SETTING:
+		return Content{Type: TypeTimer, Seconds: int(p.GetEphemeralExpiration())}
+	case p != nil:
+		return Content{Type: "protocol", Body: strings.ToLower(p.GetType().String())}
 	}
 	return Content{Type: kind, Body: ""}
 }
@@ -185,6 +213,7 @@ func otherOf(msg *waE2E.Message, kind string) Content {
 // with adds what a message says about other messages and people.
 func (c Content) with(info *waE2E.ContextInfo) Content {
 	c.ReplyTo, c.Forwarded = info.GetStanzaID(), info.GetIsForwarded()
+	c.Expires = int(info.GetExpiration())
 	for _, jid := range info.GetMentionedJID() {
 		user, _, _ := strings.Cut(jid, "@")
 		c.Mentions = append(c.Mentions, "+"+user)

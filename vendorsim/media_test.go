@@ -255,3 +255,12 @@ func TestOwnerSendsMediaFromThePhone(t *testing.T) {
 		t.Errorf("file for nobody: %v, want %v", err, vendorsim.ErrUnknownAccount)
 	}
 }
+
+func mustMarshal(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	raw, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}

@@ -11,6 +11,7 @@ import (
 
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
 )
 
 // text is a message that was written on a simulated phone.
@@ -89,10 +90,7 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 	if err != nil {
 		return "", err
 	}
-	if c, err = v.mediaHost.uploaded(v.accountOf(from, to), c); err != nil {
-		return "", err
-	}
-	if c, err = c.written(v.author(from, to, c.ReplyTo).lid().String()); err != nil {
+	if c, err = v.compose(from, to, c); err != nil {
 		return "", err
 	}
 	v.mu.Lock()
@@ -102,6 +100,26 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 		return "", fmt.Errorf("send message: %w", err)
 	}
 	return t.ID, v.flush()
+}
+
+// compose returns content as one phone writes it to another, with its network form and with its file
+// stored.
+func (v messages) compose(from, to number, c Content) (Content, error) {
+	if c.Raw != nil {
+		return c, proto.Unmarshal(c.Raw, &waE2E.Message{})
+	}
+	if isAction(c.Type) {
+		msg, err := v.action(from, to, c)
+		if err != nil {
+			return c, err
+		}
+		return c.written(msg)
+	}
+	c, err := v.mediaHost.uploaded(v.accountOf(from, to), c)
+	if err != nil {
+		return c, err
+	}
+	return c.written(c.wire(c.context(v.author(from, to, c.ReplyTo).lid().String())))
 }
 
 // accountOf returns which of two numbers has companions: the recipient if both have.
