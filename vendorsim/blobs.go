@@ -214,8 +214,8 @@ type inMemory struct{ *bytes.Reader }
 // Close implements io.Closer.
 func (inMemory) Close() error { return nil }
 
-// again stores another copy of a blob for the same account, which does not expire with the first.
-func (b *blobs) again(id string) (*blob, error) {
+// again stores another copy of a blob, for an account. The copy does not expire with the blob.
+func (b *blobs) again(id string, account number) (*blob, error) {
 	r, _, err := b.open(id)
 	if err != nil {
 		return nil, err
@@ -229,5 +229,5 @@ func (b *blobs) again(id string) (*blob, error) {
 		d.discard()
 		return nil, err
 	}
-	return d.keep(ownerOf(id))
+	return d.keep(account)
 }

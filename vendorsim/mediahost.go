@@ -134,6 +134,9 @@ func (v mediaHost) upload(r *http.Request) (*blob, int) {
 	if !ok {
 		return nil, http.StatusUnauthorized
 	}
+	if status := v.faults.takeUpload(account); status != 0 {
+		return nil, status
+	}
 	if !strings.Contains(mmsTypes, " "+r.PathValue("kind")+" ") {
 		return nil, http.StatusNotFound
 	}
@@ -196,7 +199,16 @@ func (v mediaHost) handOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	http.ServeContent(w, r, "", time.Time{}, body)
+	switch fault := v.faults.takeDownload(ownerOf(r.PathValue("id"))); {
+	case fault.status != 0:
+		http.Error(w, "fault", fault.status)
+	case fault.cut:
+		sendHalf(w, body)
+	case fault.damaged:
+		http.ServeContent(w, r, "", time.Time{}, damaged{body})
+	default:
+		http.ServeContent(w, r, "", time.Time{}, body)
+	}
 }
 
 // forget removes a file of an account, whose path without parameters is in the request.

@@ -87,7 +87,9 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 			v.retries.handleRetry(ctx, cp, from, num, n)
 		case types.ReceiptTypeRead, types.ReceiptTypePlayed:
 			v.markRead(cp, num, receiptIDs(n), ReceiptKind(kind))
-		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf, types.ReceiptTypeServerError:
+		case types.ReceiptTypeServerError:
+			v.reuploads.handle(cp, n)
+		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf:
 			// this receipt does not confirm that a message arrived
 		default:
 			v.messageArrived(cp, num, attr(n, "id"), 0)

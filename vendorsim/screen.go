@@ -112,6 +112,12 @@ func (v records) apply(n number, act Shown) {
 		return
 	}
 	act.change(target)
+	v.save(n, target)
+}
+
+// save writes a message of a phone that was changed. target is one that shown returned. The caller
+// holds v.mu.
+func (v records) save(n number, target *Shown) {
 	s := v.screens[n]
 	position := s.next
 	for i := len(s.messages) - 1; &s.messages[i] != target; i-- {

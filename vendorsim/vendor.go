@@ -49,6 +49,7 @@ type (
 	receipts  struct{ *core } // receipts and acknowledgements
 	records   struct{ *core } // the ledger, and the messages that phones show
 	restorer  struct{ *core } // the state directory, read at the start
+	reuploads struct{ *core } // files that a phone uploads again
 	retries   struct{ *core } // new copies of messages that could not be decrypted
 	sockets   struct{ *core } // listeners and connections
 )
@@ -69,6 +70,7 @@ type subjects struct {
 	receipts  receipts
 	records   records
 	restorer  restorer
+	reuploads reuploads
 	retries   retries
 	sockets   sockets
 }
@@ -155,6 +157,7 @@ func newVendor(opts Options) *Vendor {
 		receipts:  receipts{c},
 		records:   records{c},
 		restorer:  restorer{c},
+		reuploads: reuploads{c},
 		retries:   retries{c},
 		sockets:   sockets{c},
 	}
