@@ -102,10 +102,31 @@ func (c Content) message() *waE2E.Message {
 	return m
 }
 
+// check refuses content that phones cannot write: of an unknown type, or without what its type has.
+func (c Content) check() error {
+	complete := isAction(c.Type)
+	switch c.Type {
+	case "", TypeText, TypeTimer:
+		complete = c.Media == nil
+	case TypeImage, TypeVideo, TypeAudio, TypeVoice, TypeDocument, TypeSticker:
+		complete = c.Media != nil
+	case TypeLocation:
+		complete = c.Location != nil
+	case TypeContact:
+		complete = len(c.Contacts) > 0
+	case TypePoll:
+		complete = c.Poll != nil
+	}
+	if !complete {
+		return fmt.Errorf("%w: %q, or not without more members", ErrUnknownType, c.Type)
+	}
+	return nil
+}
+
 // wire returns the network's form of what a phone writes.
 func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 	switch {
-	case c.Media != nil:
+	case classOf(c.Type) != "":
 		return mediaToWire(c, info)
 	case c.Location != nil:
 		l := c.Location

@@ -122,11 +122,8 @@ func (v mediaHost) put(account number, contentType string, r io.Reader) (Media, 
 
 // uploaded returns content whose file, if there is one, is stored for an account.
 func (v mediaHost) uploaded(account number, c Content) (Content, error) {
-	if c.Raw != nil || c.Media == nil && classOf(c.Type) == "" {
+	if classOf(c.Type) == "" {
 		return c, nil
-	}
-	if c.Media == nil || classOf(c.Type) == "" {
-		return c, fmt.Errorf("%w: %q and its file", ErrUnknownType, c.Type)
 	}
 	m := *c.Media
 	if m.Path == "" {

@@ -108,6 +108,9 @@ func (v messages) compose(from, to number, c Content) (Content, error) {
 	if c.Raw != nil {
 		return c, proto.Unmarshal(c.Raw, &waE2E.Message{})
 	}
+	if err := c.check(); err != nil {
+		return c, err
+	}
 	if isAction(c.Type) {
 		msg, err := v.action(from, to, c)
 		if err != nil {
