@@ -10,6 +10,7 @@ import (
 
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -130,9 +131,15 @@ func (v messages) action(from, to number, c Content) (*waE2E.Message, error) {
 	if (c.Type == TypeEdit || c.Type == TypeRevoke) && !target.writtenBy(from) {
 		return nil, fmt.Errorf("%w: %s", ErrNotAuthor, c.Target)
 	}
-	a := action{Content: c, from: from, target: target, key: &waCommon.MessageKey{
+	a := action{Content: c, by: from.lid(), author: number(target.From[1:]).lid(), target: target, key: &waCommon.MessageKey{
 		RemoteJID: new(to.lid().String()), FromMe: new(target.writtenBy(from)), ID: &c.Target,
 	}}
+	if (c.Type == TypeVote || c.Sealed) && v.otherNames(from, to) {
+		a.by = from.pn()
+		if target.writtenBy(from) {
+			a.author = from.pn()
+		}
+	}
 	switch c.Type {
 	case TypeEdit:
 		return a.edit()
@@ -145,9 +152,22 @@ func (v messages) action(from, to number, c Content) (*waE2E.Message, error) {
 // action is an action to be written.
 type action struct {
 	Content
-	from   number
-	target Shown
-	key    *waCommon.MessageKey
+	by, author types.JID // who acts, and who wrote the message
+	target     Shown
+	key        *waCommon.MessageKey
+}
+
+// otherNames reports whether a fault names people by their numbers in what one phone seals for
+// another.
+func (v messages) otherNames(from, to number) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, n := range []number{to, from} {
+		if a := v.accounts[n]; a != nil && v.faults.takeFault(a, FaultOtherNames) {
+			return true
+		}
+	}
+	return false
 }
 
 // plain returns the network's form of an action that needs nothing of the message.
@@ -210,8 +230,7 @@ func (a action) seal(use string, m proto.Message) (payload, iv []byte, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	author := number(a.target.From[1:])
-	return secretUse{use, a.Target, author.lid(), a.from.lid()}.seal(a.target.secret(), plain)
+	return secretUse{use, a.Target, a.author, a.by}.seal(a.target.secret(), plain)
 }
 
 // rewritten returns a copy of a message with another text or caption, and without its secret.

@@ -387,3 +387,37 @@ func TestPlayed(t *testing.T) {
 	}
 	until(t, v, "it was played", func() bool { return entry(t, v, m.Info.ID).PlayedAt != nil })
 }
+
+// TestSealedForOtherNames seals for phone numbers, which whatsmeow can open only after both names of
+// the sender are exchanged.
+func TestSealedForOtherNames(t *testing.T) {
+	t.Parallel()
+	v := openVendor(t, "")
+	a := link(t, v, alice)
+	poll := a.sent(a.wa.BuildPollCreation("drink?", []string{"tea", "coffee"}, 1))
+	theirs := written(t, v, a, vendorsim.Content{Type: vendorsim.TypeText, Body: "helo", Secret: true}).Info.ID
+	fault(t, v, alice, vendorsim.FaultOtherNames)
+	vote := a.acted(v.Vote(t.Context(), alice, bob, poll, "tea"))
+	fault(t, v, alice, vendorsim.FaultOtherNames)
+	edit := a.acted(v.EditSealed(t.Context(), alice, bob, theirs, "hello"))
+	for name, m := range map[string]*events.Message{"vote": vote, "edit": edit} {
+		open := func() error {
+			if name == "vote" {
+				_, err := a.wa.DecryptPollVote(t.Context(), m)
+				return err
+			}
+			_, err := a.wa.DecryptSecretEncryptedMessage(t.Context(), m)
+			return err
+		}
+		if err := open(); err == nil {
+			t.Errorf("the %s is opened with the hidden address", name)
+		}
+		m.Info.Sender, m.Info.SenderAlt = m.Info.SenderAlt, m.Info.Sender
+		if err := open(); err != nil {
+			t.Errorf("the %s is not opened with the phone number: %v", name, err)
+		}
+	}
+	if _, err := a.wa.DecryptPollVote(t.Context(), a.acted(v.Vote(t.Context(), alice, bob, poll, "coffee"))); err != nil {
+		t.Errorf("the vote after the fault: %v", err)
+	}
+}

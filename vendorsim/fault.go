@@ -75,6 +75,9 @@ const (
 	FaultBadProtobuf Fault = "bad-protobuf"
 	// FaultBadTime gives the next inbound message a time that is not a number.
 	FaultBadTime Fault = "bad-time"
+	// FaultOtherNames seals the next vote or sealed edit that a companion gets for people named by
+	// their phone numbers, although all else names them by their hidden addresses.
+	FaultOtherNames Fault = "other-names"
 	// FaultUndecodable sends as many frames as its argument that can be decrypted but not decoded,
 	// without ending the client's process. The default is 3.
 	FaultUndecodable Fault = "undecodable"
@@ -191,7 +194,7 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 		}
 		return func(a *account) { a.goOffline(left) }, nil
 	case FaultRefuse, FaultHang, FaultDropOnMessage, FaultDropBeforeAck, FaultNoAck, FaultDuplicate, FaultReorder,
-		FaultGarble, FaultRetry, FaultPoison, FaultBadProtobuf, FaultBadTime:
+		FaultGarble, FaultRetry, FaultPoison, FaultBadProtobuf, FaultBadTime, FaultOtherNames:
 		return func(a *account) { a.arm(f) }, nil
 	default:
 		return v.mediaAction(f, kind, arg)

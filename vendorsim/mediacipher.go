@@ -137,8 +137,9 @@ func (t *tail) Write(p []byte) (int, error) {
 type plaintext struct {
 	file  io.ReadCloser
 	cbc   cipher.BlockMode
-	left  int64  // encrypted bytes not yet read
-	ready []byte // decrypted, not yet returned
+	left  int64 // encrypted bytes not yet read
+	chunk [chunk]byte
+	ready []byte // decrypted, not yet returned; a part of chunk
 	hash  hash.Hash
 	size  int64
 	media Media
@@ -163,7 +164,7 @@ func (p *plaintext) Read(out []byte) (int, error) {
 
 // fill decrypts the next chunk, and removes the padding of the last one.
 func (p *plaintext) fill() error {
-	buf := make([]byte, min(p.left, chunk))
+	buf := p.chunk[:min(p.left, chunk)]
 	if _, err := io.ReadFull(p.file, buf); err != nil {
 		return err
 	}

@@ -219,6 +219,24 @@ func TestLargeMediaUseLittleMemory(t *testing.T) {
 	if got := allocated() - before; got > allowed {
 		t.Errorf("an upload of %d bytes allocates %d, want at most %d", size, got, allowed)
 	}
+	before = allocated()
+	file, err := v.Upload(alice, vendorsim.TypeVideo, io.LimitReader(zeros{}, size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := v.OpenMedia(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, r); err != nil || n != size {
+		t.Errorf("a phone reads %d bytes, %v, want %d", n, err, size)
+	}
+	if got := allocated() - before; got > allowed {
+		t.Errorf("a phone that writes and reads %d bytes allocates %d, want at most %d", size, got, allowed)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
 	tooMuch := io.LimitReader(zeros{}, size+100)
 	if status, _ := call(t, v, http.MethodPost, path, tooMuch); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("an upload above the limit: %d, want 413", status)

@@ -88,6 +88,7 @@ func TestDirectoryOfOneNetworkIsDivided(t *testing.T) {
 	a.send(bob, "alice to bob")
 	c.send(bob, "carol to bob")
 	c.send(alice, "carol to alice")
+	picture := a.uploaded([]byte("picture"))
 	a.message("carol to alice")
 	a.wa.Disconnect()
 	c.wa.Disconnect()
@@ -133,6 +134,9 @@ func TestDirectoryOfOneNetworkIsDivided(t *testing.T) {
 	again := newClient(t, one, a.device)
 	again.connect()
 	again.message("queued")
+	if got, err := again.wa.Download(t.Context(), picture); err != nil || string(got) != "picture" {
+		t.Errorf("downloaded %q, %v", got, err)
+	}
 	again.send(bob, "afterwards")
 	if got, want := bodies(one, bob), []string{"alice to bob", "afterwards"}; !slices.Equal(got, want) {
 		t.Errorf("bob's phone shows %q, want %q", got, want)
