@@ -168,8 +168,8 @@ func (c *client) sealedEdit(id, body string) *waE2E.Message {
 	c.t.Helper()
 	own, to := c.wa.Store.GetLID().ToNonAD(), c.lidOf(bob)
 	plain := mustMarshal(c.t, c.wa.BuildEdit(to, id, textOf(body)).GetEditedMessage().GetMessage())
-	payload, iv, err := c.wa.DangerousInternals().EncryptMsgSecret(c.t.Context(), own, to, own, id,
-		whatsmeow.EncSecretMessageEdit, plain)
+	internals := c.wa.DangerousInternals() //nolint:staticcheck // whatsmeow seals edits only there
+	payload, iv, err := internals.EncryptMsgSecret(c.t.Context(), own, to, own, id, whatsmeow.EncSecretMessageEdit, plain)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -65,7 +65,10 @@ func (v messages) opened(reader, writer number, msg *waE2E.Message, c Content) C
 
 // choices returns the options of a poll that a sealed vote names.
 func (m Shown) choices(voter number, vote *waE2E.PollEncValue) ([]string, error) {
-	plain, err := openAction(useVote, m.ID, number(m.From[1:]), voter, m.secret(), vote.GetEncPayload(), vote.GetEncIV())
+	plain, err := sealedAction{
+		use: useVote, id: m.ID, author: number(m.From[1:]), actor: voter,
+		payload: vote.GetEncPayload(), iv: vote.GetEncIV(),
+	}.open(m.secret())
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +92,10 @@ func (m Shown) choices(voter number, vote *waE2E.PollEncValue) ([]string, error)
 
 // edited returns the text of a sealed edit.
 func (m Shown) edited(by number, sealed *waE2E.SecretEncryptedMessage) (string, error) {
-	plain, err := openAction(useEdit, m.ID, number(m.From[1:]), by, m.secret(), sealed.GetEncPayload(),
-		sealed.GetEncIV())
+	plain, err := sealedAction{
+		use: useEdit, id: m.ID, author: number(m.From[1:]), actor: by,
+		payload: sealed.GetEncPayload(), iv: sealed.GetEncIV(),
+	}.open(m.secret())
 	if err != nil {
 		return "", err
 	}

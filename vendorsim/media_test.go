@@ -81,9 +81,11 @@ func TestPhonesWriteMedia(t *testing.T) {
 		check     func(*events.Message) bool
 	}{
 		{
-			"image", vendorsim.Content{Type: vendorsim.TypeImage, Body: "look", Media: &vendorsim.Media{
+			"image",
+			vendorsim.Content{Type: vendorsim.TypeImage, Body: "look", Media: &vendorsim.Media{
 				MimeType: "image/png", Width: 4, Height: 3,
-			}}, "image",
+			}},
+			"image",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.ImageMessage },
 			func(m *events.Message) bool {
 				i := m.Message.ImageMessage
@@ -91,34 +93,46 @@ func TestPhonesWriteMedia(t *testing.T) {
 			},
 		},
 		{
-			"image to see once", vendorsim.Content{Type: vendorsim.TypeImage, Media: &vendorsim.Media{ViewOnce: true}}, "image",
+			"image to see once",
+			vendorsim.Content{Type: vendorsim.TypeImage, Media: &vendorsim.Media{ViewOnce: true}},
+			"image",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.ImageMessage },
 			func(m *events.Message) bool { return m.IsViewOnceV2 && m.Message.ImageMessage.GetViewOnce() },
 		},
 		{
-			"video", vendorsim.Content{Type: vendorsim.TypeVideo, Media: &vendorsim.Media{Seconds: 7}}, "video",
+			"video",
+			vendorsim.Content{Type: vendorsim.TypeVideo, Media: &vendorsim.Media{Seconds: 7}},
+			"video",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.VideoMessage },
 			func(m *events.Message) bool { return m.Message.VideoMessage.GetSeconds() == 7 },
 		},
 		{
-			"gif", vendorsim.Content{Type: vendorsim.TypeVideo, Media: &vendorsim.Media{GIF: true}}, "gif",
+			"gif",
+			vendorsim.Content{Type: vendorsim.TypeVideo, Media: &vendorsim.Media{GIF: true}},
+			"gif",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.VideoMessage },
 			func(m *events.Message) bool { return m.Message.VideoMessage.GetGifPlayback() },
 		},
 		{
-			"round video", vendorsim.Content{Type: vendorsim.TypeVideo, Media: &vendorsim.Media{Round: true}}, "",
+			"round video",
+			vendorsim.Content{Type: vendorsim.TypeVideo, Media: &vendorsim.Media{Round: true}},
+			"",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.PtvMessage },
 			func(*events.Message) bool { return true },
 		},
 		{
-			"audio", vendorsim.Content{Type: vendorsim.TypeAudio, Media: &vendorsim.Media{Seconds: 3}}, "audio",
+			"audio",
+			vendorsim.Content{Type: vendorsim.TypeAudio, Media: &vendorsim.Media{Seconds: 3}},
+			"audio",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.AudioMessage },
 			func(m *events.Message) bool { return !m.Message.AudioMessage.GetPTT() },
 		},
 		{
-			"voice to hear once", vendorsim.Content{Type: vendorsim.TypeVoice, Media: &vendorsim.Media{
+			"voice to hear once",
+			vendorsim.Content{Type: vendorsim.TypeVoice, Media: &vendorsim.Media{
 				ViewOnce: true, Waveform: []byte{1, 2},
-			}}, "ptt",
+			}},
+			"ptt",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.AudioMessage },
 			func(m *events.Message) bool {
 				return m.IsViewOnceV2Extension && m.Message.AudioMessage.GetPTT() &&
@@ -126,23 +140,29 @@ func TestPhonesWriteMedia(t *testing.T) {
 			},
 		},
 		{
-			"document", vendorsim.Content{Type: vendorsim.TypeDocument, Media: &vendorsim.Media{FileName: "a.pdf"}}, "document",
+			"document",
+			vendorsim.Content{Type: vendorsim.TypeDocument, Media: &vendorsim.Media{FileName: "a.pdf"}},
+			"document",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.DocumentMessage },
 			func(m *events.Message) bool {
 				return !m.IsDocumentWithCaption && m.Message.DocumentMessage.GetFileName() == "a.pdf"
 			},
 		},
 		{
-			"document with caption", vendorsim.Content{
+			"document with caption",
+			vendorsim.Content{
 				Type: vendorsim.TypeDocument, Body: "read", Media: &vendorsim.Media{},
-			}, "document",
+			},
+			"document",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.DocumentMessage },
 			func(m *events.Message) bool {
 				return m.IsDocumentWithCaption && m.Message.DocumentMessage.GetCaption() == "read"
 			},
 		},
 		{
-			"sticker", vendorsim.Content{Type: vendorsim.TypeSticker, Media: &vendorsim.Media{Animated: true}}, "sticker",
+			"sticker",
+			vendorsim.Content{Type: vendorsim.TypeSticker, Media: &vendorsim.Media{Animated: true}},
+			"sticker",
 			func(m *waE2E.Message) whatsmeow.DownloadableMessage { return m.StickerMessage },
 			func(m *events.Message) bool { return m.Message.StickerMessage.GetIsAnimated() },
 		},

@@ -56,7 +56,7 @@ func (v mediaHost) holding(serve http.HandlerFunc) http.HandlerFunc {
 		v.mu.Unlock()
 		defer v.wg.Done()
 		conn := http.NewResponseController(w)
-		defer context.AfterFunc(v.ctx, func() {
+		defer context.AfterFunc(v.ctx, func() { //nolint:contextcheck // the Vendor's end, beside the request's
 			_ = conn.SetReadDeadline(time.Now()) // a server that cannot do it ends its connections itself
 			_ = conn.SetWriteDeadline(time.Now())
 		})()

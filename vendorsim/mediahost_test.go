@@ -182,7 +182,8 @@ func TestUploadIsChecked(t *testing.T) {
 // mediaAuth returns the permission to upload that the client has.
 func (c *client) mediaAuth() string {
 	c.t.Helper()
-	conn, err := c.wa.DangerousInternals().RefreshMediaConn(c.t.Context(), true)
+	internals := c.wa.DangerousInternals() //nolint:staticcheck // whatsmeow shows the permission only there
+	conn, err := internals.RefreshMediaConn(c.t.Context(), true)
 	if err != nil {
 		c.t.Fatal(err)
 	}

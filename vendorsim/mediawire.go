@@ -101,7 +101,7 @@ func (m Media) sticker(info *waE2E.ContextInfo) *waE2E.StickerMessage {
 // url returns where the file is. Clients use the path, with the host that they asked for.
 func (m Media) url() *string { return new("https://" + pipeHost + m.Path) }
 
-func (m Media) length() *uint64 { return new(uint64(max(m.Size, 0))) } //nolint:gosec // not negative
+func (m Media) length() *uint64 { return new(uint64(max(m.Size, 0))) }
 
 func timestamp() *int64 { return new(time.Now().Unix()) }
 

@@ -75,19 +75,26 @@ func (u secretUse) seal(secret, plain []byte) (sealed, iv []byte, err error) {
 	return aead.Seal(nil, iv, plain, extra), iv, nil
 }
 
-// openAction decrypts an action of a companion. Both people may be named by their numbers or by
-// their hidden addresses, and the network does not say which form was used.
-func openAction(use, id string, author, modifier number, secret, sealed, iv []byte) ([]byte, error) {
-	if len(secret) == 0 || len(iv) != ivSize {
+// sealedAction is an action of a companion on a message.
+type sealedAction struct {
+	use, id       string // of the message
+	author, actor number
+	payload, iv   []byte
+}
+
+// open decrypts an action with the secret of its message. Both people may be named by their numbers
+// or by their hidden addresses, and the network does not say which form was used.
+func (s sealedAction) open(secret []byte) ([]byte, error) {
+	if len(secret) == 0 || len(s.iv) != ivSize {
 		return nil, errSealed
 	}
-	for _, a := range []types.JID{author.lid(), author.pn()} {
-		for _, m := range []types.JID{modifier.lid(), modifier.pn()} {
-			aead, extra, err := secretUse{use, id, a, m}.cipher(secret)
+	for _, author := range []types.JID{s.author.lid(), s.author.pn()} {
+		for _, actor := range []types.JID{s.actor.lid(), s.actor.pn()} {
+			aead, extra, err := secretUse{s.use, s.id, author, actor}.cipher(secret)
 			if err != nil {
 				return nil, err
 			}
-			if plain, err := aead.Open(nil, iv, sealed, extra); err == nil {
+			if plain, err := aead.Open(nil, s.iv, s.payload, extra); err == nil {
 				return plain, nil
 			}
 		}
