@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/vendorsim"
 
@@ -256,4 +257,58 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
+}
+
+// TestCloseEndsAnUpload closes a vendor behind a server of the caller, which stays open, while a
+// client has stopped in the middle of an upload.
+func TestCloseEndsAnUpload(t *testing.T) {
+	t.Parallel()
+	v := openVendor(t, "")
+	a := link(t, v, alice)
+	begun := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		v.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	body, end := io.Pipe()
+	t.Cleanup(func() { _ = end.Close() })
+	url := srv.URL + "/mms/image/" + token("x") + "?auth=" + a.mediaAuth()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if res, err := srv.Client().Do(req); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	<-begun
+	closed := make(chan error, 1)
+	go func() { closed <- v.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(waitLimit):
+		t.Fatal("Close waits for the client")
+	}
+}
+
+func TestMediaAreNotInTheJournal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	v := openVendor(t, dir)
+	a := link(t, v, alice)
+	data := bytes.Repeat([]byte("x"), 1<<20)
+	written(t, v, a, vendorsim.Content{Type: vendorsim.TypeImage, Media: &vendorsim.Media{Data: data}})
+	a.sent(&waE2E.Message{ImageMessage: a.uploaded(data)})
+	info, err := os.Stat(filepath.Join(dir, "vendor.journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 256<<10 {
+		t.Errorf("the journal has %d bytes after two files of %d", info.Size(), len(data))
+	}
 }
