@@ -1,7 +1,6 @@
 package vendorsim
 
 import (
-	"crypto/rand"
 	"fmt"
 	"strings"
 
@@ -72,8 +71,6 @@ func contactOf(m *waE2E.ContactMessage) Contact {
 }
 
 func pollToWire(p Poll, info *waE2E.ContextInfo) *waE2E.Message {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // never fails
 	options := make([]*waE2E.PollCreationMessage_Option, len(p.Options))
 	for i := range p.Options {
 		options[i] = &waE2E.PollCreationMessage_Option{OptionName: &p.Options[i]}
@@ -82,7 +79,7 @@ func pollToWire(p Poll, info *waE2E.ContextInfo) *waE2E.Message {
 		PollCreationMessage: &waE2E.PollCreationMessage{
 			Name: &p.Question, Options: options, SelectableOptionsCount: new(uint32(p.MaxSelections)), ContextInfo: info,
 		},
-		MessageContextInfo: &waE2E.MessageContextInfo{MessageSecret: secret},
+		MessageContextInfo: &waE2E.MessageContextInfo{MessageSecret: newSecret()},
 	}
 }
 

@@ -50,6 +50,7 @@ type account struct {
 	armed      []Fault      // faults that wait for an event
 
 	offlineUntil time.Time // logins are refused until then
+	mediaStatus  int       // the answer to every download, 0 for the file
 }
 
 type savedAccount struct {

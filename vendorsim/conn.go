@@ -33,8 +33,9 @@ type outgoing struct {
 // conn is one client's connection. It has one goroutine that reads, and a second one only while
 // there is something to write.
 type conn struct {
-	core *core
-	wire *wire
+	core      *core
+	wire      *wire
+	mediaHost string // where the client finds the vendor's media
 
 	// Set by the reading goroutine with core.mu held, before the first node is handled.
 	companion *companion // once logged in

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Content is the content of a message. Only this file and card.go know the network's form of each
-// kind of content: a kind has one case in wire and one in contentOf.
+// Content is the content of a message. Only this file, card.go and mediawire.go know the network's
+// form of each kind of content: a kind has one case in wire and one in partOf.
 type Content struct {
 	Type string `json:"type"` // TypeText, another type below, or a kind that phones only receive
 	Body string `json:"body"` // the text, or the caption of a kind that has one
@@ -19,9 +19,25 @@ type Content struct {
 	Contacts []Contact `json:"contacts,omitempty"`
 	// Poll is the question of a TypePoll.
 	Poll *Poll `json:"poll,omitempty"`
+	// Media is the file of a message that has one.
+	Media *Media `json:"media,omitempty"`
 	// Mentions are the people whom the message mentions, and Forwarded marks it as forwarded.
 	Mentions  []string `json:"mentions,omitempty"`
 	Forwarded bool     `json:"forwarded,omitempty"`
+	// Target is the id on the network of the message that an action concerns, such as a TypeReaction.
+	Target string `json:"target,omitempty"`
+	// Choices are the options for which a TypeVote votes.
+	Choices []string `json:"choices,omitempty"`
+	// Seconds are how long a TypePin or a TypeTimer lasts; 0 ends it.
+	Seconds int `json:"seconds,omitempty"`
+	// Sealed is true for a TypeEdit that is encrypted with the secret of its Target.
+	Sealed bool `json:"sealed,omitempty"`
+	// Unreadable is true for what a companion has sealed in a way that the phone cannot open.
+	Unreadable bool `json:"unreadable,omitempty"`
+	// Secret is true for a message with a secret, which sealed edits of it need. A poll always has one.
+	Secret bool `json:"secret,omitempty"`
+	// Expires are the seconds after which the message disappears; 0 is never.
+	Expires int `json:"expires,omitempty"`
 	// ReplyTo is the id on the network of the message to which this one replies.
 	ReplyTo string `json:"replyTo,omitempty"`
 
@@ -36,6 +52,8 @@ const (
 	TypeLocation = "location"
 	TypeContact  = "contact"
 	TypePoll     = "poll"
+	// TypeTimer sets the timer of the chat's disappearing messages to Seconds; 0 turns it off.
+	TypeTimer = "timer"
 )
 
 // Location is a place; degrees north and east are positive.
@@ -61,13 +79,13 @@ type Poll struct {
 	MaxSelections int      `json:"maxSelections,omitempty"`
 }
 
-// written returns content that a phone writes, with its network form. author names who wrote the
-// message to which it replies.
-func (c Content) written(author string) (Content, error) {
-	if c.Raw != nil {
-		return c, proto.Unmarshal(c.Raw, &waE2E.Message{})
+// written returns content that a phone writes, with its network form.
+func (c Content) written(msg *waE2E.Message) (Content, error) {
+	if c.Secret && msg.MessageContextInfo == nil {
+		msg.MessageContextInfo = &waE2E.MessageContextInfo{MessageSecret: newSecret()}
 	}
-	raw, err := proto.Marshal(c.wire(c.context(author)))
+	c.Secret = msg.GetMessageContextInfo().GetMessageSecret() != nil
+	raw, err := proto.Marshal(msg)
 	if err != nil {
 		return c, fmt.Errorf("encode a message: %w", err)
 	}
@@ -84,9 +102,32 @@ func (c Content) message() *waE2E.Message {
 	return m
 }
 
+// check refuses content that phones cannot write: of an unknown type, or without what its type has.
+func (c Content) check() error {
+	complete := isAction(c.Type)
+	switch c.Type {
+	case "", TypeText, TypeTimer:
+		complete = c.Media == nil
+	case TypeImage, TypeVideo, TypeAudio, TypeVoice, TypeDocument, TypeSticker:
+		complete = c.Media != nil
+	case TypeLocation:
+		complete = c.Location != nil
+	case TypeContact:
+		complete = len(c.Contacts) > 0
+	case TypePoll:
+		complete = c.Poll != nil
+	}
+	if !complete {
+		return fmt.Errorf("%w: %q, or not without more members", ErrUnknownType, c.Type)
+	}
+	return nil
+}
+
 // wire returns the network's form of what a phone writes.
 func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 	switch {
+	case classOf(c.Type) != "":
+		return mediaToWire(c, info)
 	case c.Location != nil:
 		l := c.Location
 		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
@@ -97,6 +138,12 @@ func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 		return contactsToWire(c.Contacts, info)
 	case c.Poll != nil:
 		return pollToWire(*c.Poll, info)
+	case c.Type == TypeTimer:
+		return &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
+			Type:                      waE2E.ProtocolMessage_EPHEMERAL_SETTING.Enum(),
+			EphemeralExpiration:       new(uint32(c.Seconds)), //nolint:gosec // some months
+			EphemeralSettingTimestamp: timestamp(),
+		}}
 	case info != nil:
 		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: &c.Body, ContextInfo: info}}
 	}
@@ -105,10 +152,13 @@ func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 
 // context returns what the content says about other messages and people, or nil if that is nothing.
 func (c Content) context(author string) *waE2E.ContextInfo {
-	if c.ReplyTo == "" && !c.Forwarded && len(c.Mentions) == 0 {
+	if c.ReplyTo == "" && !c.Forwarded && len(c.Mentions) == 0 && c.Expires == 0 {
 		return nil
 	}
 	info := &waE2E.ContextInfo{}
+	if c.Expires != 0 {
+		info.Expiration = new(uint32(c.Expires)) //nolint:gosec // some months
+	}
 	if c.ReplyTo != "" {
 		info.StanzaID, info.Participant = &c.ReplyTo, &author
 		info.QuotedMessage = &waE2E.Message{Conversation: new("")}
@@ -130,8 +180,13 @@ func contentOf(msg *waE2E.Message, kind string) Content {
 	if sent := msg.GetDeviceSentMessage().GetMessage(); sent != nil {
 		msg = sent
 	}
-	c := partOf(msg, kind)
-	if msg.Conversation == nil {
+	inner, viewOnce := unwrapped(msg)
+	c := partOf(inner, kind)
+	if viewOnce && c.Media != nil {
+		c.Media.ViewOnce = true
+	}
+	c.Secret = msg.GetMessageContextInfo().GetMessageSecret() != nil
+	if msg.Conversation == nil || c.Secret {
 		c.Raw, _ = proto.Marshal(msg) // it was just decoded, so it can be encoded
 	}
 	return c
@@ -159,21 +214,19 @@ func partOf(msg *waE2E.Message, kind string) Content {
 	return otherOf(msg, kind)
 }
 
-// otherOf returns the content of a kind that phones do not write yet.
+// otherOf returns the content of a message with a file, or of a kind that phones do not write yet.
 func otherOf(msg *waE2E.Message, kind string) Content {
-	switch {
-	case msg.ImageMessage != nil:
-		return Content{Type: "image", Body: msg.GetImageMessage().GetCaption()}
-	case msg.VideoMessage != nil:
-		return Content{Type: "video", Body: msg.GetVideoMessage().GetCaption()}
-	case msg.DocumentMessage != nil:
-		return Content{Type: "document", Body: msg.GetDocumentMessage().GetCaption()}
-	case msg.AudioMessage != nil:
-		return Content{Type: "audio", Body: ""}
-	case msg.ReactionMessage != nil:
-		return Content{Type: "reaction", Body: msg.GetReactionMessage().GetText()}
-	case msg.ProtocolMessage != nil:
-		return Content{Type: "protocol", Body: strings.ToLower(msg.GetProtocolMessage().GetType().String())}
+	if c, ok := mediaOf(msg); ok {
+		return c
+	}
+	if c, ok := actionOf(msg); ok {
+		return c
+	}
+	switch p := msg.GetProtocolMessage(); {
+	case p != nil && p.GetType() == waE2E.ProtocolMessage_EPHEMERAL_SETTING:
+		return Content{Type: TypeTimer, Seconds: int(p.GetEphemeralExpiration())}
+	case p != nil:
+		return Content{Type: "protocol", Body: strings.ToLower(p.GetType().String())}
 	}
 	return Content{Type: kind, Body: ""}
 }
@@ -181,6 +234,7 @@ func otherOf(msg *waE2E.Message, kind string) Content {
 // with adds what a message says about other messages and people.
 func (c Content) with(info *waE2E.ContextInfo) Content {
 	c.ReplyTo, c.Forwarded = info.GetStanzaID(), info.GetIsForwarded()
+	c.Expires = int(info.GetExpiration())
 	for _, jid := range info.GetMentionedJID() {
 		user, _, _ := strings.Cut(jid, "@")
 		c.Mentions = append(c.Mentions, "+"+user)

@@ -15,14 +15,27 @@ const (
 
 // Control returns the HTTP interface with which a test in another process controls the Vendor:
 //
-//	POST /scan     {"qr", "phoneNumber"}             or {"code", "phoneNumber"}
-//	POST /inbound  {"to", "from", "type", "body"}     answers {"networkId"}
-//	POST /type     {"account", "to", "body"}          answers {"networkId"}
-//	POST /receipts {"account", "networkId", "status"} status is delivered or read
-//	POST /faults   {"account", "kind"}                account "*" means all
+//	POST /scan      {"qr", "phoneNumber"}             or {"code", "phoneNumber"}
+//	POST /inbound   {"to", "from", Content…}          answers {"networkId"}
+//	POST /type      {"account", "to", Content…}       answers {"networkId"}
+//	POST /receipts  {"account", "networkId", "status"} status is delivered, read or played
+//	POST /faults    {"account", "kind"}               account "*" means all
 //	GET  /accounts                                    answers {"data": [Account…]}
 //	GET  /ledger?after=N&limit=M                      answers {"data": [Entry…], "next": N}
 //	GET  /shown?number=+…                             answers {"data": [Shown…]}
+//
+//	POST /media?account=+…&type=image                 the file itself; answers {"media": Media}
+//	GET  /media?number=+…&networkId=…                 answers the file that a phone shows
+//	POST /reactions {"account", "by", "target", "emoji"}
+//	POST /edits     {"account", "by", "target", "body", "sealed"}
+//	POST /revokes   {"account", "by", "target"}
+//	POST /votes     {"account", "by", "target", "choices"}
+//	POST /pins      {"account", "by", "target", "seconds"}
+//
+// Content… are the members of [Content]: "type" and "body" and, for most types, the member of the
+// same name. "media" is the answer to POST /media, with any of the members that the message shall
+// have. The actions at the end are those of [Vendor.React]; they answer {"networkId"}, and work as
+// "type" and "target" of POST /inbound as well.
 //
 // A refused request gets 400 and {"error"}. The interface has no authentication, so serve it on
 // loopback only.
@@ -34,6 +47,13 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /type", control(api.typed))
 	mux.HandleFunc("POST /receipts", control(api.receipt))
 	mux.HandleFunc("POST /faults", control(api.fault))
+	mux.HandleFunc("POST /media", api.upload)
+	mux.HandleFunc("GET /media", api.download)
+	mux.HandleFunc("POST /reactions", control(api.react))
+	mux.HandleFunc("POST /edits", control(api.edit))
+	mux.HandleFunc("POST /revokes", control(api.revoke))
+	mux.HandleFunc("POST /votes", control(api.vote))
+	mux.HandleFunc("POST /pins", control(api.pin))
 	mux.HandleFunc("GET /accounts", api.listAccounts)
 	mux.HandleFunc("GET /shown", api.listShown)
 	mux.HandleFunc("GET /ledger", api.listLedger)
@@ -52,21 +72,22 @@ func (a controlAPI) scan(ctx context.Context, in scanBody) (any, error) {
 	return struct{}{}, a.vendor.Scan(ctx, in.QR, in.PhoneNumber)
 }
 
-type inboundBody struct{ To, From, Type, Body string }
-
-func (a controlAPI) inbound(ctx context.Context, in inboundBody) (any, error) {
-	if in.Type != "" && in.Type != TypeText {
-		return nil, errors.New("only text can be written")
-	}
-	id, err := a.vendor.Send(ctx, in.To, in.From, in.Body)
-	return map[string]string{"networkId": id}, err
+type inboundBody struct {
+	To, From string
+	Content
 }
 
-type typeBody struct{ Account, To, Body string }
+func (a controlAPI) inbound(ctx context.Context, in inboundBody) (any, error) {
+	return networkID(a.vendor.SendContent(ctx, in.To, in.From, in.Content))
+}
+
+type typeBody struct {
+	Account, To string
+	Content
+}
 
 func (a controlAPI) typed(ctx context.Context, in typeBody) (any, error) {
-	id, err := a.vendor.Type(ctx, in.Account, in.To, in.Body)
-	return map[string]string{"networkId": id}, err
+	return networkID(a.vendor.TypeContent(ctx, in.Account, in.To, in.Content))
 }
 
 type receiptBody struct {

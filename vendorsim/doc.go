@@ -15,14 +15,17 @@
 //	client := whatsmeow.NewClient(device, nil)
 //	client.SetPreLoginHTTPClient(v.HTTPClient())
 //	client.SetWebsocketHTTPClient(v.HTTPClient())
+//	client.SetMediaHTTPClient(v.HTTPClient())
 //	codes, _ := client.GetQRChannel(ctx)
 //	client.Connect()
 //	v.Scan(ctx, (<-codes).Code, "+15550001111") // now wait for events.Connected
 //
-// [Vendor.Send] then sends a message to the linked number, [Vendor.Shown] returns the messages that
-// a phone shows, [Vendor.Ledger] returns the messages that passed through the network,
-// [Vendor.Receipt] confirms a message and [Vendor.Fault] causes a failure. [Vendor.Watch] notifies
-// of changes, so that tests need not sleep.
+// [Vendor.Send] then sends a text to the linked number and [Vendor.SendContent] any other [Content],
+// such as an image. [Vendor.React], [Vendor.Edit], [Vendor.Revoke], [Vendor.Vote] and [Vendor.Pin]
+// act on a message. [Vendor.Shown] returns the messages that a phone shows, [Vendor.OpenMedia] their
+// files, [Vendor.Ledger] the messages that passed through the network. [Vendor.Receipt] confirms a
+// message and [Vendor.Fault] causes a failure. [Vendor.Watch] notifies of changes, so that tests
+// need not sleep.
 //
 // whatsmeow has one root key per process. A process with several Vendors makes one [Keys] with
 // [NewKeys] and passes it to all of them in [Options].
@@ -41,12 +44,14 @@
 // the keys, the Signal sessions, the nodes that companions have not acknowledged, the ledger and the
 // phones' messages. A message is on the disk before the vendor acknowledges it. All other state is
 // written before a client or a caller learns of it, so that killing the process loses nothing.
+// The encrypted files of messages are beside it, each in a file of its own; the journal only refers to
+// them.
 //
 // # Limits
 //
-// Text between two users and linking are simulated completely, except for passkeys: a client is
-// asked for one ([Vendor.RequirePasskey]), but no answer is accepted. It is an assumption that the
-// vendor refuses the key bundle of a client whose code was entered wrong. Groups, media upload and
-// download, history and app state are not simulated; their queries get an empty answer. The
-// simulation is based on whatsmeow only, so the real vendor may behave differently.
+// Messages between two users, their files and linking are simulated completely, except for passkeys:
+// a client is asked for one ([Vendor.RequirePasskey]), but no answer is accepted. It is an assumption
+// that the vendor refuses the key bundle of a client whose code was entered wrong. Groups, history
+// and app state are not simulated; their queries get an empty answer. The simulation is based on
+// whatsmeow only, so the real vendor may behave differently.
 package vendorsim

@@ -39,6 +39,7 @@ func Example() {
 	client := whatsmeow.NewClient(devices.NewDevice(), waLog.Noop)
 	client.SetPreLoginHTTPClient(v.HTTPClient())
 	client.SetWebsocketHTTPClient(v.HTTPClient())
+	client.SetMediaHTTPClient(v.HTTPClient())
 	defer client.Disconnect()
 	connected, received := make(chan struct{}), make(chan string, 1)
 	client.AddEventHandler(func(evt any) {

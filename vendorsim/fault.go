@@ -40,7 +40,8 @@ const (
 	FaultSilence Fault = "silence"
 	// FaultMalformed sends a frame that makes whatsmeow panic in a goroutine of its own, so that
 	// the client's process ends. The argument selects the frame: 0 has no bytes at all, 1 to 3 are
-	// malformed nodes, and 4 is compressed. The default is 1. If there is no connection, the frame is the first one after the next login.
+	// malformed nodes, and 4 is compressed. The default is 1. If there is no connection, the frame is
+	// the first one after the next login.
 	FaultMalformed Fault = "malformed"
 )
 
@@ -74,6 +75,9 @@ const (
 	FaultBadProtobuf Fault = "bad-protobuf"
 	// FaultBadTime gives the next inbound message a time that is not a number.
 	FaultBadTime Fault = "bad-time"
+	// FaultOtherNames seals the next vote or sealed edit that a companion gets for people named by
+	// their phone numbers, although all else names them by their hidden addresses.
+	FaultOtherNames Fault = "other-names"
 	// FaultUndecodable sends as many frames as its argument that can be decrypted but not decoded,
 	// without ending the client's process. The default is 3.
 	FaultUndecodable Fault = "undecodable"
@@ -190,10 +194,10 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 		}
 		return func(a *account) { a.goOffline(left) }, nil
 	case FaultRefuse, FaultHang, FaultDropOnMessage, FaultDropBeforeAck, FaultNoAck, FaultDuplicate, FaultReorder,
-		FaultGarble, FaultRetry, FaultPoison, FaultBadProtobuf, FaultBadTime:
+		FaultGarble, FaultRetry, FaultPoison, FaultBadProtobuf, FaultBadTime, FaultOtherNames:
 		return func(a *account) { a.arm(f) }, nil
 	default:
-		return nil, fmt.Errorf("%w: %q", ErrUnknownFault, f)
+		return v.mediaAction(f, kind, arg)
 	}
 }
 
@@ -294,22 +298,6 @@ func (v faults) fault(cp *companion, f Fault) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.takeFault(cp.account, f)
-}
-
-// takeRefusal returns the reason with which to refuse the next login; ok is false if there is none.
-func (v faults) takeRefusal(a *account) (reason int, ok bool) {
-	refuses := func(f Fault) bool { return f == FaultRefuse || strings.HasPrefix(string(f), string(FaultRefuse)+":") }
-	i := slices.IndexFunc(a.armed, refuses)
-	if i < 0 {
-		return 0, false
-	}
-	_, arg, hasArg := strings.Cut(string(a.armed[i]), ":")
-	a.armed = slices.Delete(a.armed, i, i+1)
-	code, err := strconv.Atoi(arg)
-	if !hasArg || err != nil {
-		code = defaultRefusal
-	}
-	return code, true
 }
 
 // dropsUnread closes a connection when a message arrives, if that fault is armed. The message is

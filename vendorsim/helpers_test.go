@@ -84,6 +84,7 @@ func newClient(t *testing.T, v *vendorsim.Vendor, device *store.Device) *client 
 	c.wa = whatsmeow.NewClient(device, waLog.Noop)
 	c.wa.SetPreLoginHTTPClient(v.HTTPClient())
 	c.wa.SetWebsocketHTTPClient(v.HTTPClient())
+	c.wa.SetMediaHTTPClient(v.HTTPClient())
 	c.wa.AddEventHandlerWithSuccessStatus(c.handle)
 	t.Cleanup(c.wa.Disconnect)
 	return c

@@ -34,7 +34,7 @@ func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 	case xmlns == "md" && subject == "remove-companion-device":
 		v.logout(c, n)
 	case xmlns == "w:m":
-		c.reply(n, mediaServers())
+		c.reply(n, v.mediaHost.servers(c))
 	case xmlns == "privacy" && kind == "get":
 		c.reply(n, privacySettings())
 	default:
@@ -53,14 +53,6 @@ func (v queries) logout(c *conn, n *waBinary.Node) {
 	c.finish(linger)
 	v.log.Info("companion logged out", "account", cp.account.number, "device", cp.saved.Device)
 	v.devices.tellDevices(cp.account.number)
-}
-
-func mediaServers() waBinary.Node {
-	return waBinary.Node{
-		Tag:     "media_conn",
-		Attrs:   waBinary.Attrs{"auth": "simulated", "ttl": 3600, "auth_ttl": 3600, "max_buckets": 12},
-		Content: []waBinary.Node{{Tag: "host", Attrs: waBinary.Attrs{"hostname": "mmg.whatsapp.net"}}},
-	}
 }
 
 func privacySettings() waBinary.Node {

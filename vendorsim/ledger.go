@@ -5,8 +5,6 @@ import "time"
 const (
 	// maxLedger is how many of the newest entries are kept.
 	maxLedger = 1 << 20
-	// maxShown is how many of the newest messages the phone of one number shows.
-	maxShown = 1000
 )
 
 // Direction is the direction of a message, as seen from the linked account.
@@ -39,20 +37,12 @@ type Entry struct {
 	// AckedAt is when the vendor acknowledged an outbound message, or when the first companion
 	// acknowledged an inbound one.
 	AckedAt     *time.Time `json:"ackedAt"`
-	DeliveredAt *time.Time `json:"deliveredAt"` // outbound: when the recipient confirmed delivery
-	ReadAt      *time.Time `json:"readAt"`      // when the recipient, at either end, read it
-	Copies      int        `json:"copies"`      // how many times it arrived: 1 and one per resend
+	DeliveredAt *time.Time `json:"deliveredAt"`        // outbound: when the recipient confirmed delivery
+	ReadAt      *time.Time `json:"readAt"`             // when the recipient, at either end, read it
+	PlayedAt    *time.Time `json:"playedAt,omitempty"` // when the recipient, at either end, played it
+	Copies      int        `json:"copies"`             // how many times it arrived: 1 and one per resend
 	// Refused is the code with which a companion refused an inbound message, 0 for none.
 	Refused int `json:"refused,omitempty"`
-}
-
-// Shown is one message in the chats of a simulated phone.
-type Shown struct {
-	ID   string `json:"id"` // the network id
-	From string `json:"from"`
-	To   string `json:"to"`
-	Content
-	At time.Time `json:"at"`
 }
 
 type entryKey struct {
@@ -104,29 +94,6 @@ func (v *Vendor) Ledger(after int64, limit int) []Entry {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.ledger.after(after, limit)
-}
-
-// Shown returns the messages that the phone of a number shows, oldest first: those that it received
-// and those that it or a companion of its number sent. The newest 1000 are kept. For a number
-// without messages and for text that is not a number, Shown returns no messages.
-func (v *Vendor) Shown(num string) []Shown {
-	n, err := parseNumber(num)
-	if err != nil {
-		return nil
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	s := v.screens[n]
-	if s == nil {
-		return nil
-	}
-	return append([]Shown(nil), s.messages[max(len(s.messages)-maxShown, 0):]...)
-}
-
-// screen holds the messages that one phone shows.
-type screen struct {
-	messages []Shown
-	next     int64 // position of the next message, for the journal
 }
 
 // now returns the current time in the precision of the ledger.

@@ -55,7 +55,7 @@ func (v logins) refusal(cp *companion, g greeting) waBinary.Attrs {
 	if time.Until(cp.account.offlineUntil) > 0 {
 		return waBinary.Attrs{"reason": defaultRefusal}
 	}
-	if code, ok := v.faults.takeRefusal(cp.account); ok {
+	if code, ok := v.faults.takeCode(cp.account, FaultRefuse, defaultRefusal); ok {
 		return waBinary.Attrs{"reason": code}
 	}
 	return nil

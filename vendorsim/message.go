@@ -164,7 +164,7 @@ func (v messages) readMessage(ctx context.Context, cp *companion, m outbound) En
 			continue
 		}
 		if p.number == m.to && e.Type == TypeUnreadable {
-			e.Content = contentOf(msg, m.kind)
+			e.Content = v.opened(m.to, account, msg, contentOf(msg, m.kind))
 		}
 	}
 	return e

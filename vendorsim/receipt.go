@@ -17,6 +17,7 @@ type ReceiptKind string
 const (
 	Delivered ReceiptKind = "delivered"
 	Read      ReceiptKind = "read"
+	Played    ReceiptKind = "played" // of a voice message, or of media that can be seen once
 )
 
 var (
@@ -29,7 +30,7 @@ var (
 // Receipt makes the recipient confirm a message that a companion of account sent. Most numbers
 // confirm delivery by themselves; see [NumberSilent] and the other special numbers.
 func (v *Vendor) Receipt(_ context.Context, account, networkID string, kind ReceiptKind) error {
-	if kind != Delivered && kind != Read {
+	if kind != Delivered && kind != Read && kind != Played {
 		return fmt.Errorf("%w: %q", ErrUnknownReceipt, kind)
 	}
 	n, err := v.devices.linkedNumber(account)
@@ -56,17 +57,12 @@ func (v receipts) confirmEntry(account number, id string, kind ReceiptKind) erro
 // confirm records a receipt and queues it for the companions of the sender. The caller holds v.mu.
 func (v receipts) confirm(account, by number, id string, kind ReceiptKind) {
 	if e := v.records.entry(account, Outbound, id); e != nil {
-		if kind == Read && e.ReadAt == nil {
-			e.ReadAt = stamp()
-		}
-		if e.DeliveredAt == nil {
-			e.DeliveredAt = stamp()
-		}
+		e.confirmed(kind)
 		v.records.saveEntry(e)
 	}
 	attrs := waBinary.Attrs{"from": by.lid(), "id": id, "t": time.Now().Unix()}
-	if kind == Read {
-		attrs["type"] = string(types.ReceiptTypeRead)
+	if kind != Delivered {
+		attrs["type"] = string(kind)
 	}
 	v.deliverReceipt(account, by, waBinary.Node{Tag: classReceipt, Attrs: attrs})
 }
@@ -90,8 +86,10 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 		case types.ReceiptTypeRetry:
 			v.retries.handleRetry(ctx, cp, from, num, n)
 		case types.ReceiptTypeRead, types.ReceiptTypePlayed:
-			v.markRead(cp, num, receiptIDs(n))
-		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf, types.ReceiptTypeServerError:
+			v.markRead(cp, num, receiptIDs(n), ReceiptKind(kind))
+		case types.ReceiptTypeServerError:
+			v.reuploads.handle(cp, n)
+		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf:
 			// this receipt does not confirm that a message arrived
 		default:
 			v.messageArrived(cp, num, attr(n, "id"), 0)
@@ -148,18 +146,41 @@ func (v receipts) messageArrived(cp *companion, from number, id string, refused 
 	}
 }
 
-// markRead records that a companion's owner has read messages. It tells their sender if the sender
-// is a linked account too.
-func (v receipts) markRead(cp *companion, writer number, ids []string) {
+// markRead records that a companion's owner has read or played messages. It tells their sender if the
+// sender is a linked account too.
+func (v receipts) markRead(cp *companion, writer number, ids []string, kind ReceiptKind) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, id := range ids {
-		if e := v.records.entry(cp.account.number, Inbound, id); e != nil && e.ReadAt == nil {
-			e.ReadAt = stamp()
+		if e := v.records.entry(cp.account.number, Inbound, id); e != nil {
+			e.read(kind)
 			v.records.saveEntry(e)
 		}
 		if v.records.entry(writer, Outbound, id) != nil {
-			v.confirm(writer, cp.account.number, id, Read)
+			v.confirm(writer, cp.account.number, id, kind)
 		}
+	}
+}
+
+// confirmed records a receipt of an outbound message. Each kind includes those before it.
+func (e *Entry) confirmed(kind ReceiptKind) {
+	first(&e.DeliveredAt)
+	if kind != Delivered {
+		e.read(kind)
+	}
+}
+
+// read records that a message was read or played.
+func (e *Entry) read(kind ReceiptKind) {
+	first(&e.ReadAt)
+	if kind == Played {
+		first(&e.PlayedAt)
+	}
+}
+
+// first sets a time that is not set yet.
+func first(at **time.Time) {
+	if *at == nil {
+		*at = stamp()
 	}
 }

@@ -118,26 +118,3 @@ func (v records) book(t text) {
 		v.show(t.To, m)
 	}
 }
-
-// show adds a message to those that the phone of a number shows. The caller holds v.mu.
-func (v records) show(n number, m Shown) {
-	s := v.screens[n]
-	if s == nil {
-		s = &screen{}
-		v.screens[n] = s
-	}
-	s.messages = append(s.messages, m)
-	v.put(shownKey(n, s.next), m)
-	s.next++
-	if s.next > maxShown {
-		v.remove(shownKey(n, s.next-maxShown-1))
-	}
-	if len(s.messages) > 2*maxShown { // at twice the limit, so that the list is copied rarely
-		s.messages = append([]Shown(nil), s.messages[maxShown:]...)
-	}
-	v.notify()
-}
-
-func shownKey(n number, position int64) string {
-	return fmt.Sprintf("shown/%s/%016d", string(n), position)
-}

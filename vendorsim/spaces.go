@@ -26,7 +26,8 @@ type Spaces struct {
 
 // OpenSpaces opens the spaces whose state is in opts.Dir. owners are needed for a directory that a
 // single Vendor has written: they name the space of each number ("+15550001111") that was linked
-// there. What the directory contains is then divided between their spaces, once. The caller must
+// there. What the directory contains is then divided between their spaces, once; a file goes where
+// the account belongs that sent or received it. The caller must
 // call [Spaces.Close].
 func OpenSpaces(opts Options, owners map[string]string) (*Spaces, error) {
 	s := &Spaces{opts: opts, open: make(map[string]*Vendor)}
@@ -135,6 +136,9 @@ func divide(j *journal, values map[string][]byte, dir string, owners map[string]
 	if !d.complete() {
 		return nil // the owners may be those of another database
 	}
+	if err := d.moveMedia(dir); err != nil {
+		return err
+	}
 	for key := range values {
 		if key != keysRecord {
 			j.remove(key)
@@ -182,6 +186,24 @@ func (d division) write(dir, space string) error {
 		return err
 	}
 	return os.Rename(partial, final)
+}
+
+// moveMedia moves the files of messages to the spaces of the accounts that they belong to.
+func (d division) moveMedia(dir string) error {
+	files, err := os.ReadDir(filepath.Join(dir, blobDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, file := range files {
+		space := d.owners[ownerOf(file.Name())]
+		if space == "" {
+			continue
+		}
+		to := filepath.Join(spaceDir(dir, space), blobDir)
+		err = errors.Join(err, os.MkdirAll(to, 0o700),
+			os.Rename(filepath.Join(dir, blobDir, file.Name()), filepath.Join(to, file.Name())))
+	}
+	return err
 }
 
 // belongs reports whether a record belongs to a space. A message between the numbers of two spaces

@@ -7,6 +7,7 @@ import (
 
 	"postern/vendorsim"
 
+	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types/events"
 )
 
@@ -87,6 +88,7 @@ func TestDirectoryOfOneNetworkIsDivided(t *testing.T) {
 	a.send(bob, "alice to bob")
 	c.send(bob, "carol to bob")
 	c.send(alice, "carol to alice")
+	picture := a.uploaded([]byte("picture"))
 	a.message("carol to alice")
 	a.wa.Disconnect()
 	c.wa.Disconnect()
@@ -132,11 +134,27 @@ func TestDirectoryOfOneNetworkIsDivided(t *testing.T) {
 	again := newClient(t, one, a.device)
 	again.connect()
 	again.message("queued")
+	if got, err := again.wa.Download(t.Context(), picture); err != nil || string(got) != "picture" {
+		t.Errorf("downloaded %q, %v", got, err)
+	}
 	again.send(bob, "afterwards")
 	if got, want := bodies(one, bob), []string{"alice to bob", "afterwards"}; !slices.Equal(got, want) {
 		t.Errorf("bob's phone shows %q, want %q", got, want)
 	}
 	if n := count[*events.UndecryptableMessage](again); n != 0 {
 		t.Errorf("%d messages were undecryptable", n)
+	}
+}
+
+func TestMediaBelongToTheirSpace(t *testing.T) {
+	t.Parallel()
+	s := openSpaces(t, "", nil)
+	one, two := link(t, spaceOf(t, s, "ws_1"), alice), link(t, spaceOf(t, s, "ws_2"), alice)
+	msg := one.uploaded([]byte("mine"))
+	if got, err := one.wa.Download(t.Context(), msg); err != nil || string(got) != "mine" {
+		t.Errorf("downloaded %q, %v", got, err)
+	}
+	if _, err := two.wa.Download(t.Context(), msg); !errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404) {
+		t.Errorf("download in another space: %v, want 404", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
 )
 
 // text is a message that was written on a simulated phone.
@@ -53,6 +54,11 @@ func (v *Vendor) SendContent(ctx context.Context, account, from string, c Conten
 // of the account gets a copy that is marked as sent by the phone. The ledger has no entry for the
 // text, because no companion sent it, unless the recipient is a linked account too.
 func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID string, err error) {
+	return v.TypeContent(ctx, account, to, Content{Type: TypeText, Body: body})
+}
+
+// TypeContent is like Type, for any kind of content that phones can send.
+func (v *Vendor) TypeContent(ctx context.Context, account, to string, c Content) (networkID string, err error) {
 	writer, err := v.devices.linkedNumber(account)
 	if err != nil {
 		return "", err
@@ -61,7 +67,7 @@ func (v *Vendor) Type(ctx context.Context, account, to, body string) (networkID 
 	if err != nil {
 		return "", err
 	}
-	return v.messages.write(ctx, writer, reader, Content{Type: TypeText, Body: body})
+	return v.messages.write(ctx, writer, reader, c)
 }
 
 // Rename changes the push name that a number sends with its texts. The name is not stored, so it
@@ -84,7 +90,7 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 	if err != nil {
 		return "", err
 	}
-	if c, err = c.written(v.author(from, to, c.ReplyTo).lid().String()); err != nil {
+	if c, err = v.compose(from, to, c); err != nil {
 		return "", err
 	}
 	v.mu.Lock()
@@ -94,6 +100,39 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 		return "", fmt.Errorf("send message: %w", err)
 	}
 	return t.ID, v.flush()
+}
+
+// compose returns content as one phone writes it to another, with its network form and with its file
+// stored.
+func (v messages) compose(from, to number, c Content) (Content, error) {
+	if c.Raw != nil {
+		return c, proto.Unmarshal(c.Raw, &waE2E.Message{})
+	}
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	if isAction(c.Type) {
+		msg, err := v.action(from, to, c)
+		if err != nil {
+			return c, err
+		}
+		return c.written(msg)
+	}
+	c, err := v.mediaHost.uploaded(v.accountOf(from, to), c)
+	if err != nil {
+		return c, err
+	}
+	return c.written(c.wire(c.context(v.author(from, to, c.ReplyTo).lid().String())))
+}
+
+// accountOf returns which of two numbers has companions: the recipient if both have.
+func (v messages) accountOf(from, to number) number {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, err := v.devices.linkedAccount(to); err == nil {
+		return to
+	}
+	return from
 }
 
 // author returns who of two numbers wrote a message that they exchanged.
@@ -136,8 +175,9 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 // The caller holds p.mu.
 func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundle, retries int) (*delivery, error) {
 	msg := t.message()
+	marks := stanzaOf(msg)
 	if t.From == cp.account.number {
-		msg = &waE2E.Message{DeviceSentMessage: &waE2E.DeviceSentMessage{
+		msg = &waE2E.Message{MessageContextInfo: msg.MessageContextInfo, DeviceSentMessage: &waE2E.DeviceSentMessage{
 			DestinationJID: new(t.To.lid().String()), Message: msg,
 		}}
 	}
@@ -151,7 +191,7 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 	if p.core.faults.fault(cp, FaultPoison) {
 		s = sealed{kind: "msg", data: poisoned()}
 	}
-	node := t.node(cp, s.node(retries))
+	node := t.node(cp, s.node(retries), marks)
 	if p.core.faults.fault(cp, FaultBadTime) {
 		node.Attrs["t"] = "soon"
 	}
@@ -161,9 +201,9 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 }
 
 // node returns the node that transmits the text to a companion.
-func (t text) node(cp *companion, enc waBinary.Node) waBinary.Node {
+func (t text) node(cp *companion, enc waBinary.Node, marks stanza) waBinary.Node {
 	attrs := waBinary.Attrs{
-		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "type": TypeText, "notify": cmp.Or(t.Name, t.From.name()),
+		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "notify": cmp.Or(t.Name, t.From.name()),
 	}
 	if t.From == cp.account.number {
 		attrs["recipient"] = t.To.lid()
@@ -171,5 +211,5 @@ func (t text) node(cp *companion, enc waBinary.Node) waBinary.Node {
 	} else {
 		attrs["sender_pn"] = t.From.pn()
 	}
-	return waBinary.Node{Tag: "message", Attrs: attrs, Content: []waBinary.Node{enc}}
+	return waBinary.Node{Tag: "message", Attrs: attrs, Content: marks.mark(attrs, enc)}
 }

@@ -54,7 +54,7 @@ func (pipeAddr) String() string  { return "vendorsim" }
 // serve starts the HTTP server that all listeners share, and serves the in-process connections.
 func (v sockets) serve() {
 	v.server = &http.Server{
-		Handler:           http.HandlerFunc(v.accept),
+		Handler:           v.mediaHost.handler(),
 		ReadHeaderTimeout: requestTimeout,
 		ErrorLog:          slog.NewLogLogger(v.log.Handler(), slog.LevelDebug),
 	}
@@ -75,12 +75,11 @@ func (v sockets) stopServing() {
 	v.client.CloseIdleConnections()
 }
 
-// Handler returns the WebSocket endpoint for a server of the caller. It accepts any path. whatsmeow
-// connects to wss://web.whatsapp.com/ws/chat, so the server needs TLS and a certificate that the
-// client trusts.
-func (v *Vendor) Handler() http.Handler {
-	return http.HandlerFunc(v.sockets.accept)
-}
+// Handler returns the vendor for a server of the caller: the WebSocket endpoint, which accepts any
+// path, and the host of media. whatsmeow connects to wss://web.whatsapp.com/ws/chat and needs HTTPS
+// for media, so the server needs TLS and a certificate that the client trusts. Clients are sent for
+// media to the host and port to which they connected.
+func (v *Vendor) Handler() http.Handler { return v.server.Handler }
 
 // accept turns a request into a connection.
 func (v sockets) accept(w http.ResponseWriter, r *http.Request) {
@@ -92,13 +91,13 @@ func (v sockets) accept(w http.ResponseWriter, r *http.Request) {
 		v.log.DebugContext(r.Context(), "websocket refused", "error", err)
 		return
 	}
-	v.adopt(ws)
+	v.adopt(ws, hostFor(r))
 }
 
 // adopt starts a goroutine for a WebSocket. The goroutine of the HTTP server can then end and
 // release its request and buffers.
-func (v sockets) adopt(ws *websocket.Conn) {
-	c := &conn{core: v.core, wire: newWire(ws)}
+func (v sockets) adopt(ws *websocket.Conn, media string) {
+	c := &conn{core: v.core, wire: newWire(ws), mediaHost: media}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
@@ -125,8 +124,8 @@ func (v sockets) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // HTTPClient returns a client whose connections, to any host, go to the Vendor through DialContext.
-// Pass it to whatsmeow's Client.SetWebsocketHTTPClient and SetPreLoginHTTPClient. All clients of a
-// process may share it.
+// Pass it to whatsmeow's Client.SetWebsocketHTTPClient, SetPreLoginHTTPClient and
+// SetMediaHTTPClient. All clients of a process may share it.
 func (v *Vendor) HTTPClient() *http.Client { return v.client }
 
 func (v sockets) pipeClient() *http.Client {
@@ -134,8 +133,8 @@ func (v sockets) pipeClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
 }
 
-// Listen serves the Handler on a TCP address without TLS. "127.0.0.1:0" chooses a free port. Close
-// closes the listener.
+// Listen serves the Handler on a TCP address without TLS, and so without media for whatsmeow.
+// "127.0.0.1:0" chooses a free port. Close closes the listener.
 func (v *Vendor) Listen(addr string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(v.ctx, "tcp", addr)
 	if err != nil {

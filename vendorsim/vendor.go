@@ -41,6 +41,7 @@ type (
 	faults    struct{ *core } // failures on request
 	links     struct{ *core } // links by a QR code, and the link that both ways offer
 	logins    struct{ *core } // logins of linked companions
+	mediaHost struct{ *core } // uploads and downloads of files
 	messages  struct{ *core } // messages of companions and of phones
 	prekeys   struct{ *core } // the keys that begin Signal sessions
 	queries   struct{ *core } // iq nodes
@@ -48,6 +49,7 @@ type (
 	receipts  struct{ *core } // receipts and acknowledgements
 	records   struct{ *core } // the ledger, and the messages that phones show
 	restorer  struct{ *core } // the state directory, read at the start
+	reuploads struct{ *core } // files that a phone uploads again
 	retries   struct{ *core } // new copies of messages that could not be decrypted
 	sockets   struct{ *core } // listeners and connections
 )
@@ -60,6 +62,7 @@ type subjects struct {
 	faults    faults
 	links     links
 	logins    logins
+	mediaHost mediaHost
 	messages  messages
 	prekeys   prekeys
 	queries   queries
@@ -67,6 +70,7 @@ type subjects struct {
 	receipts  receipts
 	records   records
 	restorer  restorer
+	reuploads reuploads
 	retries   retries
 	sockets   sockets
 }
@@ -79,6 +83,7 @@ type core struct {
 	keys    *Keys
 	certs   []byte
 	journal *journal // nil if the state is in memory only
+	blobs   *blobs
 
 	ctx    context.Context // ends with the Vendor; connections outlive the requests that opened them
 	cancel context.CancelFunc
@@ -108,6 +113,9 @@ func Open(opts Options) (*Vendor, error) {
 		return nil, err
 	}
 	var err error
+	if v.blobs, err = openBlobs(opts.Dir); err != nil {
+		return nil, errors.Join(err, v.closeJournal())
+	}
 	if v.certs, err = v.keys.certificates(); err != nil {
 		return nil, errors.Join(err, v.closeJournal())
 	}
@@ -141,6 +149,7 @@ func newVendor(opts Options) *Vendor {
 		faults:    faults{c},
 		links:     links{c},
 		logins:    logins{c},
+		mediaHost: mediaHost{c},
 		messages:  messages{c},
 		prekeys:   prekeys{c},
 		queries:   queries{c},
@@ -148,6 +157,7 @@ func newVendor(opts Options) *Vendor {
 		receipts:  receipts{c},
 		records:   records{c},
 		restorer:  restorer{c},
+		reuploads: reuploads{c},
 		retries:   retries{c},
 		sockets:   sockets{c},
 	}
