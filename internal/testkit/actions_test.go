@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,13 +51,18 @@ func (a acting) write(m *waE2E.Message) string {
 	return id
 }
 
-// shown returns the message that the recipient's phone got last, in the network's form.
+// shown returns what the device sent last, in the network's form, as the recipient's phone
+// decrypted it.
 func (a acting) shown() *waE2E.Message {
 	a.t.Helper()
-	list := a.kit.Vendor.Shown(reader)
 	m := &waE2E.Message{}
-	if err := proto.Unmarshal(list[len(list)-1].Raw, m); err != nil {
-		a.t.Fatal(err)
+	for _, e := range slices.Backward(a.kit.Vendor.Ledger(0, 0)) {
+		if e.Direction == vendorsim.Outbound {
+			if err := proto.Unmarshal(e.Raw, m); err != nil {
+				a.t.Fatal(err)
+			}
+			break
+		}
 	}
 	return m
 }
