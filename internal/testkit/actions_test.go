@@ -314,7 +314,7 @@ func TestActionsAreChecked(t *testing.T) {
 		status       int
 	}{
 		{"POST", "/votes", map[string]any{"options": []string{"x"}}, 409},
-		{"POST", "/read", nil, 409},
+		{"POST", "/read", map[string]any{}, 409},
 		{"PATCH", "", map[string]any{"body": ""}, 422},
 		{"PUT", "/reaction", map[string]any{"emoji": ""}, 422},
 		{"PUT", "/reaction", map[string]any{"emoji": "\n"}, 422},
