@@ -207,21 +207,31 @@ func (w *world) undelivered() string {
 
 // queued counts the messages and receipts that the gateway has not acknowledged.
 func (w *world) queued() (n int) {
-	var accounts struct {
-		Data []struct {
-			Number string
-			Queued int
-		}
-	}
-	if err := w.vendor.ask("GET", "/accounts", nil, &accounts); err != nil {
-		w.t.Error(err)
-	}
-	for _, a := range accounts.Data {
-		if w.has(a.Number) {
-			n += a.Queued
-		}
+	for _, a := range w.accounts() {
+		n += a.Queued
 	}
 	return n
+}
+
+// offline reports whether the vendor has seen the end of all connections.
+func (w *world) offline() bool {
+	return !slices.ContainsFunc(w.accounts(), func(a account) bool { return a.Online })
+}
+
+// account is an account of the vendor.
+type account struct {
+	Number string
+	Online bool
+	Queued int
+}
+
+// accounts returns those of the workspace's devices.
+func (w *world) accounts() []account {
+	var list struct{ Data []account }
+	if err := w.vendor.ask("GET", "/accounts", nil, &list); err != nil {
+		w.t.Error(err)
+	}
+	return slices.DeleteFunc(list.Data, func(a account) bool { return !w.has(a.Number) })
 }
 
 // has reports whether a number is that of a device of the workspace.

@@ -264,6 +264,9 @@ func (w *world) kill() {
 	w.ended = append(w.ended, w.driver.done())
 	w.kills++
 	w.gateway.kill()
+	if w.opts.loses() { // the vendor may still read acknowledgements of what the kill has lost
+		w.await("the end of the killed connections", w.offline)
+	}
 	w.since = time.Now()
 }
 
