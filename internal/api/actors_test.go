@@ -69,7 +69,7 @@ func delivery(t *tenant) string {
 		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
 			ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"), NetworkID: "n",
 			Source: postern.FromContact}
-		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived)
+		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil)
 	}
 	if err != nil {
 		t.t.Fatal(err)

@@ -23,7 +23,7 @@ func (t *tenant) receive(device postern.DeviceID, body string) {
 		ChatID: "+15551234567", From: "+15551234567",
 		Content: postern.Text(body), NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
-	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
+	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
 		t.t.Error(err)
 	}
 }

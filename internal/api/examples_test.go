@@ -157,7 +157,7 @@ func (t *tenant) followed(target string) *answerT {
 	m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
 		ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hello"), NetworkID: "n",
 		Source: postern.FromContact, SentAt: postern.TimeOf(time.Now())}
-	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived); err != nil {
+	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
 		t.t.Fatal(err)
 	}
 	return t.do("GET", target, "", "Last-Event-ID", list.Data[0].EventID)

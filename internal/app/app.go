@@ -26,6 +26,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/linkpage"
 	"postern/internal/mail"
+	"postern/internal/media/library"
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
 	"postern/internal/oidc"
@@ -62,6 +63,7 @@ type App struct {
 	db         *store.Store
 	gateway    *gateway.Gateway
 	people     *people.People
+	library    *library.Library
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
 	vendor     *vendorsim.Spaces // nil outside of the sandbox
@@ -120,15 +122,19 @@ func (a *App) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.library, err = a.openLibrary(); err != nil {
+		return err
+	}
 	a.people = people.New(people.Options{DB: a.db, Box: core.box, BaseURL: a.cfg.BaseURL})
 	a.gateway = gateway.New(gateway.Options{
-		DB: a.db, Box: core.box, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL,
+		DB: a.db, Box: core.box, Library: a.library, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL,
 		CheckProxy: client.CheckProxy,
 		Confirm:    a.people.Users.Confirm,
 	})
 	pace := a.cfg.DefaultPace()
 	a.engine = session.New(session.Options{
 		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log, Box: box, Left: left,
+		Library: a.library, Fetch: client.Fetch,
 		Pace: postern.Pace{PerMinute: postern.Rate(pace.PerMinute),
 			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute)},
 	})

@@ -119,6 +119,8 @@ type Server struct {
 	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks, for development."`
 	PrivateNetworks      []netip.Prefix `env:"POSTERN_PRIVATE_NETWORKS" placeholder:"CIDR" help:"Private networks that webhooks may reach."`
 
+	MediaURL seal.Secret `name:"media-url" env:"POSTERN_MEDIA_URL" placeholder:"URL" help:"Where the files of messages are stored: file:///directory, or s3://key:secret@host/bucket for storage that speaks the protocol of S3. By default they are in the data directory. Prefer the environment variable."`
+
 	SignOn  SignOn      `embed:""`
 	SMTPURL seal.Secret `name:"smtp-url" env:"POSTERN_SMTP_URL" placeholder:"URL" help:"Mail server for invitations and forgotten passwords, such as smtp://user:password@mail.example.com:587?from=postern@example.com. Without it, links are shown to be passed on by hand. Prefer the environment variable."`
 

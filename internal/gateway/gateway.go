@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/media/library"
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/seal"
@@ -33,6 +34,7 @@ type Gateway struct {
 	LinkPages     LinkPages
 	Links         Links
 	Maintenance   Maintenance
+	Media         Media
 	Messages      Messages
 	Replays       Replays
 	SandboxPhones SandboxPhones
@@ -51,6 +53,7 @@ type (
 	LinkPages     struct{ *core } // pages that show a link attempt
 	Links         struct{ *core } // link attempts
 	Maintenance   struct{ *core } // removal of old data
+	Media         struct{ *core } // files of messages
 	Messages      struct{ *core } // sent and received messages
 	Replays       struct{ *core } // repeated deliveries of a part of the log
 	SandboxPhones struct{ *core } // simulated phones
@@ -64,6 +67,7 @@ type (
 type core struct {
 	db       *store.Store
 	box      *seal.Box
+	library  *library.Library
 	cursors  paging.Cursors
 	log      *slog.Logger
 	sandbox  Sandbox
@@ -86,6 +90,7 @@ type Confirm func(ctx context.Context, c access.Caller, password string) error
 type Options struct {
 	DB       *store.Store
 	Box      *seal.Box
+	Library  *library.Library // keeps files; nil: the server takes none
 	Log      *slog.Logger
 	Sandbox  Sandbox            // nil on a server for the real network
 	CheckURL func(string) error // refuses URLs for webhooks; the caller sees its errors
@@ -111,7 +116,7 @@ func New(opts Options) *Gateway {
 		}
 	}
 	c := &core{
-		db: opts.DB, box: opts.Box, cursors: paging.Cursors{Box: opts.Box}, log: opts.Log, sandbox: opts.Sandbox,
+		db: opts.DB, box: opts.Box, library: opts.Library, cursors: paging.Cursors{Box: opts.Box}, log: opts.Log, sandbox: opts.Sandbox,
 		checkURL: opts.CheckURL, checkVia: opts.CheckProxy, confirm: opts.Confirm,
 		now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    newKeyCache(opts.DB),
@@ -127,6 +132,7 @@ func New(opts Options) *Gateway {
 		LinkPages:     LinkPages{c},
 		Links:         Links{c},
 		Maintenance:   Maintenance{c},
+		Media:         Media{c},
 		Messages:      Messages{c},
 		Replays:       Replays{c},
 		SandboxPhones: SandboxPhones{c},

@@ -18,7 +18,8 @@ import (
 type NewMessage struct {
 	DeviceID         postern.DeviceID
 	To               string
-	Content          postern.Content
+	Content          postern.Content   // its Media is set from the next member
+	Media            *NewMedia         // the file, of kinds that carry one
 	ReplyTo          postern.MessageID // a message of the same chat; "" for none
 	Metadata         map[string]string
 	ExpiresIn        time.Duration // 0 means one day; at most 7 days, from SendAt on
@@ -54,10 +55,17 @@ func (g Messages) Send(
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
+		in, file, err := g.attach(ctx, c, in)
+		if err != nil {
+			return postern.Message{}, nil, err
+		}
 		m := g.build(d, in, chat)
+		if file != nil {
+			file.UsedAt = m.ExpiresAt
+		}
 		return m, func(once *store.Once) error {
 			return g.db.Messages.Queue(ctx, store.QueueMessage{
-				Message: m, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages,
+				Message: m, NewFile: file, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages,
 				WhenDisconnected: in.WhenDisconnected, Once: once,
 				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})
@@ -92,6 +100,9 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	}
 	if !postern.IsDirect(chat) {
 		return in, "", postern.Invalid("/to", "messages can be sent to a person, not yet to a group, channel or status")
+	}
+	if in.Media != nil { // it is looked up when nothing else is wrong
+		in.Content.Media = &postern.Media{Filename: cmp.Or(in.Media.Filename, "file")}
 	}
 	if in.Content, err = in.Content.Checked(); err != nil {
 		return in, "", err

@@ -69,7 +69,14 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 			inChunks(ctx, func(from int64) (int64, bool, error) {
 				return g.db.Messages.Remove(ctx, ws.ID, now.Add(-k.Messages), from)
 			}),
+			inChunks(ctx, func(int64) (int64, bool, error) {
+				more, err := g.db.Media.RemoveOld(ctx, ws.ID, now.Add(-mediaKept), now.Add(-k.Messages))
+				return 0, more, err
+			}),
 		)
+	}
+	if g.library != nil {
+		err = errors.Join(err, g.library.Sweep(ctx, now.Add(-sweepAge).Std(), g.db.Media.Holds))
 	}
 	return errors.Join(err,
 		inChunks(ctx, func(int64) (int64, bool, error) {

@@ -108,19 +108,49 @@ func (g Sessions) Unlinked(ctx context.Context, d postern.Device) error {
 }
 
 // Receive stores a message that arrived, or that the account sent from elsewhere, with its
-// event. Only after it has returned nil may the message be acknowledged to the network.
-func (g Sessions) Receive(ctx context.Context, m postern.Message, sender string, t postern.EventType) error {
+// event. If it carries a file, source is where the file is fetched. Only after Receive has
+// returned nil may the message be acknowledged to the network.
+func (g Sessions) Receive(
+	ctx context.Context, m postern.Message, sender string, t postern.EventType, source []byte,
+) error {
 	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
-	return g.db.Messages.RecordInbound(
-		ctx,
-		store.RecordInbound{
-			Message:       m,
-			Sender:        sender,
-			Type:          t,
-			Undecryptable: t == postern.MessageUndecryptable,
-			Now:           m.CreatedAt,
-		},
-	)
+	o := store.RecordInbound{
+		Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt,
+	}
+	if m.Content.Media != nil {
+		o.File = g.received(&m, source)
+	}
+	o.Message = m
+	return g.db.Messages.RecordInbound(ctx, o)
+}
+
+// received gives the file of a message an id, and returns its row. View-once files are not
+// fetched.
+func (g Sessions) received(m *postern.Message, source []byte) *store.MediaRow {
+	file := *m.Content.Media
+	file.ID, file.Status, file.SHA256 = postern.NewMediaID(), postern.MediaPending, ""
+	if m.Content.ViewOnce || g.library == nil {
+		file.Status = postern.MediaExpired
+	}
+	m.Content.Media = &file
+	return &store.MediaRow{
+		Media: file, WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, MessageID: m.ID,
+		Source: g.SealSource(file.ID, source), NextAt: m.CreatedAt, CreatedAt: m.CreatedAt, UsedAt: m.CreatedAt,
+	}
+}
+
+// SealSource encrypts where a file is fetched, which includes the key of the file.
+func (g Sessions) SealSource(id postern.MediaID, source []byte) []byte {
+	return g.box.Seal(source, sourcePlace(id))
+}
+
+// OpenSource decrypts what SealSource has encrypted.
+func (g Sessions) OpenSource(id postern.MediaID, sealed []byte) ([]byte, error) {
+	source, err := g.box.Open(sealed, sourcePlace(id))
+	if err != nil {
+		return nil, fmt.Errorf("read where a file is: %w", err)
+	}
+	return source, nil
 }
 
 // Quoted returns the id of a message in a chat of a device, by the network id under which a

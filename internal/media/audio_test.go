@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/media"
 	"postern/internal/media/ogg"
+	"postern/internal/postern"
 )
 
 // loudThenSilent makes audio of 2 s, of which only the first is loud.
@@ -34,7 +35,7 @@ func TestAnyAudioBecomesAVoiceMessage(t *testing.T) {
 		{"stereo.ogg", []string{"-c:a", "libopus", "-ac", "2"}},
 		{"a.webm", []string{"-c:a", "libopus"}},
 	} {
-		p := prepare(t, c, media.Voice, loudThenSilent(t, tt.name, tt.args...))
+		p := prepare(t, c, postern.KindVoice, loudThenSilent(t, tt.name, tt.args...))
 		if p.MIMEType != "audio/ogg; codecs=opus" || p.Duration.Round(100*time.Millisecond) != 2*time.Second {
 			t.Errorf("%s became %+v", tt.name, p)
 		}
@@ -64,7 +65,7 @@ func checkWaveform(t *testing.T, name string, bars []byte) {
 func TestReframedVoiceSoundsTheSame(t *testing.T) {
 	t.Parallel()
 	original := loudThenSilent(t, "a.ogg", "-c:a", "libopus", "-ac", "1")
-	p := prepare(t, withoutFFmpeg(t), media.Voice, original)
+	p := prepare(t, withoutFFmpeg(t), postern.KindVoice, original)
 	if p.File == "" || p.Waveform != nil {
 		t.Fatalf("without ffmpeg: %+v", p)
 	}
@@ -83,8 +84,8 @@ func pcm(t *testing.T, path string) []byte {
 func TestGoodVoiceIsSentAsItIs(t *testing.T) {
 	t.Parallel()
 	c := withFFmpeg(t)
-	converted := prepare(t, c, media.Voice, loudThenSilent(t, "a.wav"))
-	again := prepare(t, c, media.Voice, converted.File)
+	converted := prepare(t, c, postern.KindVoice, loudThenSilent(t, "a.wav"))
+	again := prepare(t, c, postern.KindVoice, converted.File)
 	if again.File != "" || again.Duration != converted.Duration || !bytes.Equal(again.Waveform, converted.Waveform) {
 		t.Errorf("prepared again, it is %+v; want %+v", again, converted)
 	}
@@ -100,20 +101,20 @@ func TestAudioIsSentAsItIs(t *testing.T) {
 		if name == "a.ogg" {
 			args = []string{"-c:a", "libopus"}
 		}
-		p := prepare(t, c, media.Audio, loudThenSilent(t, name, args...))
+		p := prepare(t, c, postern.KindAudio, loudThenSilent(t, name, args...))
 		if p.File != "" || p.MIMEType != want || p.Duration.Round(100*time.Millisecond) != 2*time.Second {
 			t.Errorf("%s is %+v", name, p)
 		}
 	}
 	song := loudThenSilent(t, "a.mp3")
-	if p := prepare(t, withoutFFmpeg(t), media.Audio, song); p.MIMEType != "audio/mpeg" || p.Duration != 0 {
+	if p := prepare(t, withoutFFmpeg(t), postern.KindAudio, song); p.MIMEType != "audio/mpeg" || p.Duration != 0 {
 		t.Errorf("without ffmpeg: %+v", p)
 	}
 }
 
 func TestSilenceHasAFlatWaveform(t *testing.T) {
 	t.Parallel()
-	p := prepare(t, withFFmpeg(t), media.Voice, made(t, "a.wav", "-f", "lavfi", "-i", "anullsrc", "-t", "0.5"))
+	p := prepare(t, withFFmpeg(t), postern.KindVoice, made(t, "a.wav", "-f", "lavfi", "-i", "anullsrc", "-t", "0.5"))
 	if !bytes.Equal(p.Waveform, make([]byte, 64)) {
 		t.Errorf("the waveform of silence is %v", p.Waveform)
 	}
@@ -123,12 +124,12 @@ func TestVoiceWithoutAudioIsRefused(t *testing.T) {
 	t.Parallel()
 	c := withFFmpeg(t)
 	mute := made(t, "a.mp4", "-f", "lavfi", "-i", "testsrc=d=1", "-pix_fmt", "yuv420p")
-	if text := refuse(t, c, media.Voice, mute); !strings.Contains(text, "no audio") {
+	if text := refuse(t, c, postern.KindVoice, mute); !strings.Contains(text, "no audio") {
 		t.Errorf("a mute video: %q", text)
 	}
-	refuse(t, c, media.Voice, made(t, "a.wav", "-f", "lavfi", "-i", "anullsrc", "-t", "0"))
+	refuse(t, c, postern.KindVoice, made(t, "a.wav", "-f", "lavfi", "-i", "anullsrc", "-t", "0"))
 	wav := loudThenSilent(t, "a.wav")
-	if text := refuse(t, withoutFFmpeg(t), media.Voice, wav); !strings.Contains(text, "this server has no ffmpeg") {
+	if text := refuse(t, withoutFFmpeg(t), postern.KindVoice, wav); !strings.Contains(text, "this server has no ffmpeg") {
 		t.Errorf("without ffmpeg: %q", text)
 	}
 }
@@ -140,7 +141,7 @@ func TestTenHoursAreNotBelieved(t *testing.T) {
 	for name, path := range map[string]string{
 		"wav": falseWAV(t), "mp3": falseMP3(t), "ogg": falseOgg(t),
 	} {
-		p := prepare(t, c, media.Voice, path)
+		p := prepare(t, c, postern.KindVoice, path)
 		if p.Duration.Round(100*time.Millisecond) != 2*time.Second {
 			t.Errorf("%s: voice lasts %v", name, p.Duration)
 		}
@@ -186,7 +187,7 @@ func TestVoiceLastsAtMostTwoHours(t *testing.T) {
 	t.Parallel()
 	probe := script(t, `echo '{"streams":[{"codec_type":"audio"}]}'`)
 	fake := newConverter(t, media.Options{FFprobe: probe, FFmpeg: longVoice(t)})
-	text := refuse(t, fake, media.Voice, loudThenSilent(t, "a.wav"))
+	text := refuse(t, fake, postern.KindVoice, loudThenSilent(t, "a.wav"))
 	if !strings.Contains(text, "two hours") {
 		t.Errorf("three hours: %q", text)
 	}
@@ -202,8 +203,8 @@ func longVoice(t *testing.T) string {
 func TestConvertedFilesAreRemovedAfterAFault(t *testing.T) {
 	t.Parallel()
 	c := newConverter(t, media.Options{FFmpeg: script(t, "echo half of a file; exit 1")})
-	refuse(t, c, media.Voice, loudThenSilent(t, "a.wav"))
-	p := prepare(t, withFFmpeg(t), media.Voice, loudThenSilent(t, "a.wav"))
+	refuse(t, c, postern.KindVoice, loudThenSilent(t, "a.wav"))
+	p := prepare(t, withFFmpeg(t), postern.KindVoice, loudThenSilent(t, "a.wav"))
 	if err := p.Remove(); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestImagesGetASizeAndAThumbnail(t *testing.T) {
 		{"small.png", pngOf(t, gradient(8, 6)), 8, 6},
 		{"noise.png", pngOf(t, noise(900, 900)), 100, 100},
 	} {
-		p := prepare(t, c, media.Image, file(t, tt.name, tt.content))
+		p := prepare(t, c, postern.KindImage, file(t, tt.name, tt.content))
 		if p.File != "" || len(p.Thumbnail) > media.MaxThumbnail {
 			t.Errorf("%s: converted to %q, thumbnail of %d bytes", tt.name, p.File, len(p.Thumbnail))
 		}
@@ -76,7 +76,7 @@ func sizeOf(t *testing.T, content []byte) image.Point {
 
 func TestTransparentPicturesHaveAWhiteGround(t *testing.T) {
 	t.Parallel()
-	p := prepare(t, withoutFFmpeg(t), media.Image, file(t, "a.png", pngOf(t, image.NewNRGBA(image.Rect(0, 0, 50, 50)))))
+	p := prepare(t, withoutFFmpeg(t), postern.KindImage, file(t, "a.png", pngOf(t, image.NewNRGBA(image.Rect(0, 0, 50, 50)))))
 	img, err := jpeg.Decode(bytes.NewReader(p.Thumbnail))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestOtherPicturesBecomeJPEG(t *testing.T) {
 	lossy := made(t, "a.webp", "-f", "lavfi", "-i", "testsrc=s=200x100", "-frames:v", "1", "-c:v", "libwebp")
 	moving := file(t, "a.gif", animation(t, 3))
 	for path, size := range map[string]image.Point{lossy: image.Pt(200, 100), moving: image.Pt(40, 30)} {
-		p := prepare(t, c, media.Image, path)
+		p := prepare(t, c, postern.KindImage, path)
 		if p.MIMEType != "image/jpeg" || p.File == "" || p.Width != size.X || p.Height != size.Y {
 			t.Fatalf("%s became %+v", path, p)
 		}
@@ -127,7 +127,7 @@ func TestOnlyTheFirstFrameOfAGIFIsDecoded(t *testing.T) {
 	for i := second; i < len(content); i++ {
 		content[i] = 0xee // a decoder that goes on finds no frame
 	}
-	if p := prepare(t, withoutFFmpeg(t), media.Image, file(t, "a.gif", content)); p.Thumbnail == nil {
+	if p := prepare(t, withoutFFmpeg(t), postern.KindImage, file(t, "a.gif", content)); p.Thumbnail == nil {
 		t.Error("there is no thumbnail of the first frame")
 	}
 }
@@ -150,13 +150,13 @@ func TestImageBombsAreNotDecoded(t *testing.T) { //nolint:paralleltest // see ab
 		path := file(t, "bomb.png", claiming(small, tt.width, tt.height))
 		before := allocated()
 		if tt.sent {
-			if p := prepare(t, c, media.Image, path); p.Thumbnail != nil || p.Width != int(tt.width) {
+			if p := prepare(t, c, postern.KindImage, path); p.Thumbnail != nil || p.Width != int(tt.width) {
 				t.Errorf("%d × %d: sent as %+v", tt.width, tt.height, p)
 			}
 		} else {
-			refuse(t, c, media.Image, path)
+			refuse(t, c, postern.KindImage, path)
 		}
-		refuse(t, c, media.Sticker, path)
+		refuse(t, c, postern.KindSticker, path)
 		if got, err := c.Describe(t.Context(), path); err != nil || got.MIMEType != "image/png" {
 			t.Errorf("%d × %d: described as %+v, %v", tt.width, tt.height, got, err)
 		}
@@ -181,7 +181,7 @@ func TestDamagedPicturesAreRefused(t *testing.T) {
 		"script.gif": []byte("GIF89a/*<script>*/=alert(1)"),
 		"riff.webp":  []byte("RIFF\x00\x00\x00\x00WEBPVP8 \xff\xff\xff\x7f"),
 	} {
-		for _, kind := range []postern.Kind{media.Image, media.Sticker} {
+		for _, kind := range []postern.Kind{postern.KindImage, postern.KindSticker} {
 			refuse(t, c, kind, file(t, name, content))
 		}
 	}
@@ -192,10 +192,10 @@ func TestDecodingEndsWithItsContextOrTimeout(t *testing.T) {
 	path := file(t, "a.png", pngOf(t, noise(500, 500)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := withoutFFmpeg(t).Prepare(ctx, media.Image, path); !errors.Is(err, context.Canceled) {
+	if _, err := withoutFFmpeg(t).Prepare(ctx, postern.KindImage, path); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a canceled context: %v", err)
 	}
-	refuse(t, newConverter(t, media.Options{Timeout: time.Nanosecond}), media.Image, path)
+	refuse(t, newConverter(t, media.Options{Timeout: time.Nanosecond}), postern.KindImage, path)
 }
 
 func TestPicturesBecomeStickers(t *testing.T) {
@@ -206,7 +206,7 @@ func TestPicturesBecomeStickers(t *testing.T) {
 		"large.jpg":  jpegOf(t, gradient(2000, 1333)),
 		"square.png": pngOf(t, noise(512, 512)),
 	} {
-		p := prepare(t, c, media.Sticker, file(t, name, content))
+		p := prepare(t, c, postern.KindSticker, file(t, name, content))
 		sticker := read(t, p.File)
 		img, err := webp.Decode(bytes.NewReader(sticker))
 		if err != nil || img.Bounds().Size() != image.Pt(512, 512) || p.MIMEType != "image/webp" || p.Width != 512 {
@@ -221,7 +221,7 @@ func TestPicturesBecomeStickers(t *testing.T) {
 			t.Errorf("%s: transparency %x at the corner and %x in the middle", name, corner, middle)
 		}
 	}
-	text := refuse(t, withoutFFmpeg(t), media.Sticker, file(t, "a.png", pngOf(t, gradient(9, 9))))
+	text := refuse(t, withoutFFmpeg(t), postern.KindSticker, file(t, "a.png", pngOf(t, gradient(9, 9))))
 	if !strings.Contains(text, "ffmpeg") {
 		t.Errorf("without ffmpeg: %q", text)
 	}
@@ -232,16 +232,16 @@ func TestStickersOfTheRightSizeAreSentAsTheyAre(t *testing.T) {
 	still := []string{"-f", "lavfi", "-i", "testsrc=s=512x512", "-frames:v", "1", "-c:v", "libwebp"}
 	moving := []string{"-f", "lavfi", "-i", "testsrc=s=512x512:r=5:d=1", "-c:v", "libwebp_anim"}
 	c := withoutFFmpeg(t)
-	if p := prepare(t, c, media.Sticker, made(t, "a.webp", still...)); p.File != "" || p.Animated || p.Height != 512 {
+	if p := prepare(t, c, postern.KindSticker, made(t, "a.webp", still...)); p.File != "" || p.Animated || p.Height != 512 {
 		t.Errorf("a still sticker is %+v", p)
 	}
-	if p := prepare(t, c, media.Sticker, made(t, "a.webp", moving...)); p.File != "" || !p.Animated {
+	if p := prepare(t, c, postern.KindSticker, made(t, "a.webp", moving...)); p.File != "" || !p.Animated {
 		t.Errorf("a moving sticker is %+v", p)
 	}
 	moving[3] = "testsrc=s=300x200:r=5:d=1"
-	refuse(t, c, media.Sticker, made(t, "a.webp", moving...))
+	refuse(t, c, postern.KindSticker, made(t, "a.webp", moving...))
 	still[3] = "testsrc=s=300x200"
-	if p := prepare(t, withFFmpeg(t), media.Sticker, made(t, "a.webp", still...)); p.File == "" || p.Animated {
+	if p := prepare(t, withFFmpeg(t), postern.KindSticker, made(t, "a.webp", still...)); p.File == "" || p.Animated {
 		t.Errorf("a sticker of another size is %+v", p)
 	}
 }

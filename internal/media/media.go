@@ -18,16 +18,6 @@ import (
 	"postern/internal/postern"
 )
 
-// The kinds of messages that carry a file.
-const (
-	Image    postern.Kind = "image"
-	Video    postern.Kind = "video"
-	Audio    postern.Kind = "audio"
-	Voice    postern.Kind = "voice"
-	Document postern.Kind = "document"
-	Sticker  postern.Kind = "sticker"
-)
-
 // Options configure a Converter. The zero value works.
 type Options struct {
 	// Scratch is the directory for converted files, named postern-*; "" means that of the
@@ -120,15 +110,15 @@ func (c *Converter) Prepare(ctx context.Context, kind postern.Kind, path string)
 		return Prepared{}, err
 	}
 	switch kind {
-	case Image:
+	case postern.KindImage:
 		return c.prepareImage(ctx, path, mimeType)
-	case Video:
+	case postern.KindVideo:
 		return c.prepareVideo(ctx, path, mimeType)
-	case Audio:
+	case postern.KindAudio:
 		return c.prepareAudio(ctx, path, mimeType)
-	case Voice:
+	case postern.KindVoice:
 		return c.prepareVoice(ctx, path, mimeType)
-	case Sticker:
+	case postern.KindSticker:
 		return c.prepareSticker(ctx, path, mimeType)
 	default: // a document is sent as it is, and nobody looks inside
 		return Prepared{Description: Description{MIMEType: mimeType}}, nil

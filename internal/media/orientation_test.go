@@ -53,7 +53,7 @@ func TestPicturesOfTurnedPhonesAreUpright(t *testing.T) {
 		9: {image.Pt(80, 40), false, false},
 	} {
 		path := file(t, "a.jpg", exif(jpegOf(t, corner()), o))
-		p := prepare(t, c, media.Image, path)
+		p := prepare(t, c, postern.KindImage, path)
 		d, err := c.Describe(t.Context(), path)
 		if err != nil || d != p.Description || image.Pt(p.Width, p.Height) != want.size {
 			t.Errorf("orientation %d: %+v and %+v, %v", o, p.Description, d, err)
@@ -83,7 +83,7 @@ func TestBrokenMetadataIsIgnored(t *testing.T) {
 		"", "MM", "MM\x00\x2a\xff\xff\xff\xff", "II\x2a\x00\x08\x00\x00\x00\xff\xff",
 		"MM\x00\x2a\x00\x00\x00\x08\x00\x05\x01",
 	} {
-		if p := prepare(t, c, media.Image, file(t, "a.jpg", withExif(picture, tiff))); p.Width != 80 {
+		if p := prepare(t, c, postern.KindImage, file(t, "a.jpg", withExif(picture, tiff))); p.Width != 80 {
 			t.Errorf("%q: %+v", tiff, p.Description)
 		}
 	}
@@ -96,7 +96,7 @@ func FuzzPrepareImage(f *testing.F) {
 	f.Add([]byte("\x89PNG\r\n\x1a\n"))
 	f.Add([]byte("\xff\xd8\xff\xe1\x00\x10Exif\x00\x00MM\x00\x2a"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		p, err := c.Prepare(t.Context(), media.Image, file(t, "a", content))
+		p, err := c.Prepare(t.Context(), postern.KindImage, file(t, "a", content))
 		if err != nil && postern.ReasonOf(err) != postern.ValidationFailed {
 			t.Errorf("%v", err)
 		}

@@ -19,13 +19,13 @@ func TestProgramsThatHangAreEnded(t *testing.T) {
 	path := video(t)
 	hanging := script(t, "exec sleep 1000")
 	c := newConverter(t, media.Options{FFprobe: hanging, Timeout: 10 * time.Millisecond})
-	if text := refuse(t, c, media.Video, path); !strings.Contains(text, "too long") {
+	if text := refuse(t, c, postern.KindVideo, path); !strings.Contains(text, "too long") {
 		t.Errorf("a program that hangs: %q", text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
 	c = newConverter(t, media.Options{FFprobe: hanging})
-	if _, err := c.Prepare(ctx, media.Video, path); !errors.Is(err, context.Canceled) {
+	if _, err := c.Prepare(ctx, postern.KindVideo, path); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a canceled context: %v", err)
 	}
 }
@@ -35,7 +35,7 @@ func TestEndlessOutputIsCut(t *testing.T) {
 	endless := script(t, "exec yes")
 	probe := script(t, `echo '{"streams":[{"codec_type":"audio"}]}'`)
 	for kind, o := range map[postern.Kind]media.Options{
-		media.Video: {FFprobe: endless}, media.Voice: {FFprobe: probe, FFmpeg: endless},
+		postern.KindVideo: {FFprobe: endless}, postern.KindVoice: {FFprobe: probe, FFmpeg: endless},
 	} {
 		if text := refuse(t, newConverter(t, o), kind, video(t)); !strings.Contains(text, "too large") {
 			t.Errorf("%s: %q", kind, text)
@@ -47,7 +47,7 @@ func TestProgramsSeeNoEnvironment(t *testing.T) { //nolint:paralleltest // sets 
 	t.Setenv("POSTERN_TEST_SECRET", "sesame")
 	seen := filepath.Join(t.TempDir(), "seen")
 	c := newConverter(t, media.Options{FFprobe: script(t, "/usr/bin/env >"+seen+"; exit 1")})
-	refuse(t, c, media.Video, video(t))
+	refuse(t, c, postern.KindVideo, video(t))
 	if env := string(read(t, seen)); !strings.Contains(env, "LC_ALL=C") || strings.Contains(env, "sesame") {
 		t.Errorf("the program saw %q", env)
 	}
@@ -62,7 +62,7 @@ func TestProcessesTakeTurns(t *testing.T) {
 	path := video(t)
 	var done sync.WaitGroup
 	for range 6 {
-		done.Go(func() { refuse(t, c, media.Video, path) })
+		done.Go(func() { refuse(t, c, postern.KindVideo, path) })
 	}
 	done.Wait()
 	if _, err := os.Stat(overlap); !os.IsNotExist(err) {
@@ -73,11 +73,11 @@ func TestProcessesTakeTurns(t *testing.T) {
 func TestFaultsOfTheServerAreNotBlamedOnTheFile(t *testing.T) {
 	t.Parallel()
 	c := newConverter(t, media.Options{FFprobe: script(t, "kill -9 $$")})
-	if _, err := c.Prepare(t.Context(), media.Video, video(t)); postern.ReasonOf(err) != postern.Internal {
+	if _, err := c.Prepare(t.Context(), postern.KindVideo, video(t)); postern.ReasonOf(err) != postern.Internal {
 		t.Errorf("a program that was killed: %v", err)
 	}
 	c = newConverter(t, media.Options{FFmpeg: script(t, "echo unknown encoder libwebp >&2; exit 1")})
-	_, err := c.Prepare(t.Context(), media.Sticker, file(t, "a.png", pngOf(t, gradient(9, 9))))
+	_, err := c.Prepare(t.Context(), postern.KindSticker, file(t, "a.png", pngOf(t, gradient(9, 9))))
 	if postern.ReasonOf(err) != postern.Internal || !strings.Contains(err.Error(), "libwebp") {
 		t.Errorf("ffmpeg without WebP: %v", err)
 	}

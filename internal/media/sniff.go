@@ -46,20 +46,20 @@ func sniffFile(path string) (string, error) {
 // carried returns the types that a kind of message carries, and what is said about others.
 func carried(kind postern.Kind) (types, instead string) {
 	switch kind {
-	case Image:
+	case postern.KindImage:
 		return "image/jpeg image/png image/webp image/gif",
 			"an image is a JPEG, PNG, WebP or GIF file; send other files as a document"
-	case Video:
+	case postern.KindVideo:
 		return "video/mp4 video/3gpp",
 			"a video is an MP4 or 3GPP file; send other files as a document"
-	case Audio:
+	case postern.KindAudio:
 		return "audio/aac audio/mp4 audio/amr audio/mpeg audio/ogg video/mp4 video/3gpp",
 			"audio is an AAC, MP4, AMR, MP3 or Ogg file; send other files as a voice message or a document"
-	case Voice:
+	case postern.KindVoice:
 		return "audio/aac audio/mp4 audio/amr audio/mpeg audio/ogg audio/wav audio/flac audio/aiff " +
 				"video/mp4 video/3gpp video/webm video/ogg video/quicktime",
 			"a voice message is made from an audio file; send other files as a document"
-	case Sticker:
+	case postern.KindSticker:
 		return "image/webp image/png image/jpeg",
 			"a sticker is a WebP, PNG or JPEG file"
 	default:
@@ -72,7 +72,7 @@ func carried(kind postern.Kind) (types, instead string) {
 func Fits(kind postern.Kind, mimeType string) error {
 	types, instead := carried(kind)
 	switch {
-	case kind == Document:
+	case kind == postern.KindDocument:
 		return nil
 	case types == "":
 		return postern.Invalid("/type", "a message of this kind carries no media")

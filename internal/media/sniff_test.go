@@ -60,22 +60,22 @@ func TestKindsCarryTheirTypes(t *testing.T) {
 		mimeType string
 		ok       bool
 	}{
-		{media.Image, "image/jpeg", true},
-		{media.Image, "image/gif", true},
-		{media.Image, "image/svg+xml", false},
-		{media.Image, "video/mp4", false},
-		{media.Video, "video/mp4", true},
-		{media.Video, "video/3gpp", true},
-		{media.Video, "video/webm", false},
-		{media.Video, "image/gif", false},
-		{media.Audio, "audio/mpeg", true},
-		{media.Audio, "audio/wav", false},
-		{media.Audio, "application/vnd.apple.mpegurl", false},
-		{media.Voice, "audio/wav", true},
-		{media.Voice, "text/html", false},
-		{media.Sticker, "image/webp", true},
-		{media.Sticker, "image/gif", false},
-		{media.Document, "application/x-executable", true},
+		{postern.KindImage, "image/jpeg", true},
+		{postern.KindImage, "image/gif", true},
+		{postern.KindImage, "image/svg+xml", false},
+		{postern.KindImage, "video/mp4", false},
+		{postern.KindVideo, "video/mp4", true},
+		{postern.KindVideo, "video/3gpp", true},
+		{postern.KindVideo, "video/webm", false},
+		{postern.KindVideo, "image/gif", false},
+		{postern.KindAudio, "audio/mpeg", true},
+		{postern.KindAudio, "audio/wav", false},
+		{postern.KindAudio, "application/vnd.apple.mpegurl", false},
+		{postern.KindVoice, "audio/wav", true},
+		{postern.KindVoice, "text/html", false},
+		{postern.KindSticker, "image/webp", true},
+		{postern.KindSticker, "image/gif", false},
+		{postern.KindDocument, "application/x-executable", true},
 		{postern.KindText, "image/jpeg", false},
 	} {
 		err := media.Fits(tt.kind, tt.mimeType)
@@ -88,11 +88,11 @@ func TestKindsCarryTheirTypes(t *testing.T) {
 func TestWrongNamesAndTypesAreIgnored(t *testing.T) {
 	t.Parallel()
 	c := withoutFFmpeg(t)
-	p := prepare(t, c, media.Image, file(t, "invoice.pdf", jpegOf(t, gradient(30, 20))))
+	p := prepare(t, c, postern.KindImage, file(t, "invoice.pdf", jpegOf(t, gradient(30, 20))))
 	if p.MIMEType != "image/jpeg" || p.Width != 30 || p.Height != 20 {
 		t.Errorf("a JPEG with another name is %+v", p.Description)
 	}
-	if text := refuse(t, c, media.Image, file(t, "photo.jpg", []byte("MZ\x90\x00this is a program"))); text == "" {
+	if text := refuse(t, c, postern.KindImage, file(t, "photo.jpg", []byte("MZ\x90\x00this is a program"))); text == "" {
 		t.Error("a program with the name of a picture was accepted")
 	}
 }
@@ -102,7 +102,7 @@ func TestDocumentsAreNotOpened(t *testing.T) {
 	c := withFFmpeg(t)
 	bomb := file(t, "bomb.zip", archive(t, 64<<20))
 	before := allocated()
-	p := prepare(t, c, media.Document, bomb)
+	p := prepare(t, c, postern.KindDocument, bomb)
 	if p.MIMEType != "application/zip" || p.File != "" || p.Thumbnail != nil {
 		t.Errorf("an archive is sent as %+v", p)
 	}
@@ -113,7 +113,7 @@ func TestDocumentsAreNotOpened(t *testing.T) {
 	if err := os.Truncate(endless, 1<<40); err != nil { // takes no room on the disk
 		t.Fatal(err)
 	}
-	if p := prepare(t, c, media.Document, endless); p.MIMEType != "application/zip" {
+	if p := prepare(t, c, postern.KindDocument, endless); p.MIMEType != "application/zip" {
 		t.Errorf("an endless archive is sent as %+v", p)
 	}
 }

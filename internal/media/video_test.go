@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"postern/internal/media"
+	"postern/internal/postern"
 )
 
 // video makes an MP4 file of 3 s.
@@ -20,7 +21,7 @@ func video(t *testing.T, args ...string) string {
 
 func TestVideosAreMeasuredAndGetAThumbnail(t *testing.T) {
 	t.Parallel()
-	p := prepare(t, withFFmpeg(t), media.Video, video(t))
+	p := prepare(t, withFFmpeg(t), postern.KindVideo, video(t))
 	if p.File != "" || p.MIMEType != "video/mp4" || p.Width != 320 || p.Height != 180 ||
 		p.Duration.Round(200*time.Millisecond) != 3*time.Second {
 		t.Errorf("a video is %+v", p.Description)
@@ -34,7 +35,7 @@ func TestTurnedVideosAreMeasuredAsShown(t *testing.T) {
 	t.Parallel()
 	flat := video(t)
 	turned := made(t, "b.mp4", "-i", flat, "-c", "copy", "-metadata:s:v:0", "rotate=90")
-	p := prepare(t, withFFmpeg(t), media.Video, turned)
+	p := prepare(t, withFFmpeg(t), postern.KindVideo, turned)
 	if p.Width != 180 || p.Height != 320 {
 		t.Errorf("a video of a phone held upright is %d × %d", p.Width, p.Height)
 	}
@@ -47,12 +48,12 @@ func TestTruncatedVideos(t *testing.T) {
 	t.Parallel()
 	c := withFFmpeg(t)
 	whole := read(t, video(t))
-	refuse(t, c, media.Video, file(t, "end.mp4", whole[:len(whole)/2])) // the index was at the end
+	refuse(t, c, postern.KindVideo, file(t, "end.mp4", whole[:len(whole)/2])) // the index was at the end
 	early := read(t, video(t, "-movflags", "+faststart"))
 	data := bytes.Index(early, []byte("mdat"))
-	refuse(t, c, media.Video, file(t, "empty.mp4", early[:data+8]))
+	refuse(t, c, postern.KindVideo, file(t, "empty.mp4", early[:data+8]))
 	half := file(t, "half.mp4", early[:data+(len(early)-data)/2])
-	if p := prepare(t, c, media.Video, half); p.Duration > 2500*time.Millisecond || p.Duration < 500*time.Millisecond {
+	if p := prepare(t, c, postern.KindVideo, half); p.Duration > 2500*time.Millisecond || p.Duration < 500*time.Millisecond {
 		t.Errorf("half of a video of 3 s lasts %v", p.Duration)
 	}
 }
@@ -61,13 +62,13 @@ func TestVideosWithoutVideo(t *testing.T) {
 	t.Parallel()
 	c := withFFmpeg(t)
 	silent := made(t, "a.mp4", "-f", "lavfi", "-i", "sine=d=1", "-c:a", "aac", "-brand", "isom")
-	if text := refuse(t, c, media.Video, silent); !strings.Contains(text, "no video") {
+	if text := refuse(t, c, postern.KindVideo, silent); !strings.Contains(text, "no video") {
 		t.Errorf("a video without video: %q", text)
 	}
-	if p := prepare(t, c, media.Audio, silent); p.MIMEType != "audio/mp4" {
+	if p := prepare(t, c, postern.KindAudio, silent); p.MIMEType != "audio/mp4" {
 		t.Errorf("as audio it is %+v", p.Description)
 	}
-	if text := refuse(t, c, media.Audio, video(t)); !strings.Contains(text, "as a video") {
+	if text := refuse(t, c, postern.KindAudio, video(t)); !strings.Contains(text, "as a video") {
 		t.Errorf("a video as audio: %q", text)
 	}
 }
@@ -75,14 +76,14 @@ func TestVideosWithoutVideo(t *testing.T) {
 func TestSingleFrameIsAVideo(t *testing.T) {
 	t.Parallel()
 	still := made(t, "a.mp4", "-f", "lavfi", "-i", "testsrc=s=64x64:r=1", "-frames:v", "1", "-pix_fmt", "yuv420p")
-	if p := prepare(t, withFFmpeg(t), media.Video, still); p.Duration != time.Second {
+	if p := prepare(t, withFFmpeg(t), postern.KindVideo, still); p.Duration != time.Second {
 		t.Errorf("one frame lasts %v", p.Duration)
 	}
 }
 
 func TestVideosNeedFFmpeg(t *testing.T) {
 	t.Parallel()
-	text := refuse(t, withoutFFmpeg(t), media.Video, video(t))
+	text := refuse(t, withoutFFmpeg(t), postern.KindVideo, video(t))
 	if !strings.Contains(text, "this server has no ffmpeg") {
 		t.Errorf("without ffmpeg: %q", text)
 	}
@@ -95,8 +96,8 @@ func TestGarbageAfterAGoodBeginningIsRefused(t *testing.T) {
 	for i := 40; i < len(content); i++ {
 		content[i] = byte(i * 7)
 	}
-	refuse(t, c, media.Video, file(t, "a.mp4", content))
-	refuse(t, c, media.Voice, file(t, "a.mp4", content))
+	refuse(t, c, postern.KindVideo, file(t, "a.mp4", content))
+	refuse(t, c, postern.KindVoice, file(t, "a.mp4", content))
 }
 
 // TestPlaylistsAreNotFollowed hides one behind the beginning of each type that ffmpeg may
@@ -108,15 +109,15 @@ func TestPlaylistsAreNotFollowed(t *testing.T) {
 	canary := made(t, "canary.ts", "-f", "lavfi", "-i", "sine=d=10", "-c:a", "aac")
 	hls := "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n" + canary + "\n#EXT-X-ENDLIST\n"
 	concat := "ffconcat version 1.0\nfile '" + canary + "'\n"
-	refuse(t, c, media.Voice, file(t, "a.m3u8", []byte(hls)))
-	refuse(t, c, media.Voice, file(t, "a.concat", []byte(concat)))
+	refuse(t, c, postern.KindVoice, file(t, "a.m3u8", []byte(hls)))
+	refuse(t, c, postern.KindVoice, file(t, "a.concat", []byte(concat)))
 	tag := "ID3\x03\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 10) // ffmpeg skips it before it guesses
 	for _, text := range []string{
 		tag + hls, tag + concat, "\xff\xfb\x90\x00\n" + hls, "#!AMR\n" + hls, "fLaC\n" + hls,
 		"\x00\x00\x00\x18ftypmp42\n" + hls,
 	} {
 		path := file(t, "a", []byte(text))
-		refuse(t, c, media.Voice, path)
+		refuse(t, c, postern.KindVoice, path)
 		if d, err := c.Describe(t.Context(), path); err != nil || d.Duration > 5*time.Second {
 			t.Errorf("%.20q: %+v, %v", text, d, err)
 		}
@@ -132,7 +133,7 @@ func TestNamesAreNoOptions(t *testing.T) { //nolint:paralleltest // changes the 
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if p := prepare(t, withFFmpeg(t), media.Video, name); p.Width != 320 {
+		if p := prepare(t, withFFmpeg(t), postern.KindVideo, name); p.Width != 320 {
 			t.Errorf("%q: %+v", name, p.Description)
 		}
 	}

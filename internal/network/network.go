@@ -10,6 +10,7 @@ package network
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"postern/internal/postern"
@@ -61,6 +62,21 @@ type Session interface {
 	// outcome is unknown, and m may be sent again with the same NetworkID.
 	Send(ctx context.Context, m Outbound) (time.Time, error)
 
+	// Upload hands a file to the network, for messages of a kind. What it returns is part of
+	// each message with this file, for as long as the network keeps the file. The errors are
+	// those of Send.
+	Upload(ctx context.Context, f File) (Ref, error)
+
+	// Download writes the file of a received message to dst, and nothing else: its content is
+	// what the sender hashed. [ErrMediaGone] means that the network does not have the file, or
+	// has another one; the account's phone may upload it again. [ErrMediaUseless] is final.
+	// After any other error, Download may be called again with an empty dst.
+	Download(ctx context.Context, ref Ref, dst *os.File) error
+
+	// RequestMedia asks the account's phone to upload the file of a received message again. An
+	// [Offered] answers it, possibly much later or never. Errors are those of Send.
+	RequestMedia(ctx context.Context, m MediaRequest) error
+
 	// Unlink removes this companion from the account. It requires a live
 	// connection.
 	Unlink(ctx context.Context) error
@@ -96,8 +112,36 @@ type Outbound struct {
 	NetworkID string // chosen by the gateway before the first attempt
 	ChatID    string // "+" and digits, or "lid:" and digits
 	Content   postern.Content
-	Quote     *Quote // the message to which it replies; nil for none
-	Target    *Quote // the message that an action is about; nil for a message
+	Quote     *Quote      // the message to which it replies; nil for none
+	Target    *Quote      // the message that an action is about; nil for a message
+	File      *Attachment // the file of a message that carries one
+}
+
+// Ref is how a driver finds a file on its network and reads it. It contains the file's key, so
+// it must be kept encrypted.
+type Ref []byte
+
+// File is a file to upload.
+type File struct {
+	Kind postern.Kind // of the message that will carry it
+	Body *os.File     // read from its start; the caller closes it
+}
+
+// Attachment is the file of a message to send.
+type Attachment struct {
+	Ref       Ref
+	MIMEType  string
+	Thumbnail []byte // JPEG; nil for none
+	Waveform  []byte // of a voice message: 64 values from 0 to 100; nil if it is not known
+	Animated  bool   // of a sticker
+}
+
+// MediaRequest names a received message whose file is wanted again.
+type MediaRequest struct {
+	NetworkID string
+	ChatID    string
+	FromMe    bool // the account wrote it
+	Ref       Ref
 }
 
 // Quote names a message of the same chat, to which another one replies or which an action
@@ -111,6 +155,10 @@ type Quote struct {
 var (
 	// ErrUnknownAccount means that no keys of the account are stored.
 	ErrUnknownAccount = errors.New("there are no keys of this account")
+	// ErrMediaGone means that the network does not have a file, or has another one.
+	ErrMediaGone = errors.New("the network no longer has the file")
+	// ErrMediaUseless means that what is known of a file can never lead to it.
+	ErrMediaUseless = errors.New("the message does not describe its file completely")
 	// ErrNotConnected means that there is no live connection and nothing was sent.
 	ErrNotConnected = errors.New("the session is not connected")
 )
@@ -185,6 +233,7 @@ type (
 		FromLID   string // digits; "" if there is none
 		FromName  string
 		Content   postern.Content
+		File      Ref    // of the file that the content's Media describes; nil for none
 		QuoteOf   string // network id of the message to which it replies; "" for none
 		About     string // network id of the message that an action is about; "" for a message
 		At        time.Time
@@ -197,6 +246,7 @@ type (
 		ChatID    string
 		To        string // "+" and digits; "" while the network hides the number
 		Content   postern.Content
+		File      Ref    // of the file that the content's Media describes; nil for none
 		QuoteOf   string // network id of the message to which it replies; "" for none
 		About     string // network id of the message that an action is about; "" for a message
 		At        time.Time
@@ -211,6 +261,12 @@ type (
 		FromLID   string
 		Why       postern.FailureCode // postern.DecryptionFailed: the network was asked to send it again
 		At        time.Time
+	}
+
+	// Offered is the phone's answer to [Session.RequestMedia].
+	Offered struct {
+		NetworkID string // of the message with the file
+		Ref       Ref    // nil: the phone does not have the file either
 	}
 
 	// Receipt reports the progress of outbound messages: postern.Delivered or
@@ -232,3 +288,4 @@ func (Inbound) update()       {}
 func (Echo) update()          {}
 func (Undecryptable) update() {}
 func (Receipt) update()       {}
+func (Offered) update()       {}

@@ -16,6 +16,13 @@ const (
 	KindLocation Kind = "location"
 	KindContact  Kind = "contact"
 	KindPoll     Kind = "poll"
+	// The kinds that carry a file.
+	KindImage    Kind = "image"
+	KindVideo    Kind = "video"
+	KindAudio    Kind = "audio"
+	KindVoice    Kind = "voice"
+	KindDocument Kind = "document"
+	KindSticker  Kind = "sticker"
 	// KindLiveLocation and KindEvent can be received, and not sent.
 	KindLiveLocation Kind = "liveLocation"
 	KindEvent        Kind = "event"
@@ -35,6 +42,7 @@ type Content struct {
 	Text string // the text, or the caption of a kind that has one; at most MaxText characters
 	// Truncated reports that a part of a received message was longer than its limit and was cut.
 	Truncated bool
+	Media     *Media // the file, of kinds that carry one
 	Extra
 	ReceivedOnly
 }
@@ -45,6 +53,10 @@ type Extra struct {
 	Location *Location `json:"location,omitempty" doc:"The place that a location message shows; absent from other kinds."`
 	Contacts []Contact `json:"contacts,omitempty" nullable:"false" doc:"The contacts that a contact message shows: 1 to 20 in a message that is sent. Absent from other kinds."`
 	Poll     *Poll     `json:"poll,omitempty" doc:"The question and the options of a poll; absent from other kinds."`
+
+	ViewOnce bool `json:"viewOnce,omitzero" doc:"True if the recipient can open the media only once; otherwise absent." example:"true"`
+	GIF      bool `json:"gif,omitzero" doc:"True if a video plays in a loop without sound; otherwise absent." example:"true"`
+	Round    bool `json:"round,omitzero" doc:"True if a video is shown as a circle; otherwise absent." example:"true"`
 
 	Mentions  []string `json:"mentions,omitempty" nullable:"false" doc:"At most 1,024 people whom the text mentions: phone numbers, or hidden numbers as in the chatId of an event. Apps show a name where the text contains @ and the digits. Absent if nobody is mentioned." example:"[\"+15557654321\"]"`
 	Forwarded bool     `json:"forwarded,omitzero" doc:"True if the message is marked as forwarded; otherwise absent." example:"true"`
@@ -59,7 +71,7 @@ type ReceivedOnly struct {
 
 // IsPlain reports whether the content has a text and nothing else.
 func (c Content) IsPlain() bool {
-	return !c.Truncated && reflect.ValueOf(c.Extra).IsZero() && reflect.ValueOf(c.ReceivedOnly).IsZero()
+	return !c.Truncated && c.Media == nil && reflect.ValueOf(c.Extra).IsZero() && reflect.ValueOf(c.ReceivedOnly).IsZero()
 }
 
 // Bare returns the content without what it says about other messages and people.
@@ -101,14 +113,18 @@ func (c Content) checkMembers() error {
 	for _, member := range []struct {
 		pointer string
 		given   bool
-		of      Kind
+		allowed bool
 	}{
-		{"/body", c.Text != "", KindText},
-		{"/location", c.Location != nil, KindLocation},
-		{"/contacts", len(c.Contacts) > 0, KindContact},
-		{"/poll", c.Poll != nil, KindPoll},
+		{"/body", c.Text != "", c.Kind == KindText || c.Kind.hasCaption()},
+		{"/location", c.Location != nil, c.Kind == KindLocation},
+		{"/contacts", len(c.Contacts) > 0, c.Kind == KindContact},
+		{"/poll", c.Poll != nil, c.Kind == KindPoll},
+		{"/media", c.Media != nil, c.Kind.HasMedia()},
+		{"/viewOnce", c.ViewOnce, c.Kind.mayBeViewedOnce()},
+		{"/gif", c.GIF, c.Kind == KindVideo},
+		{"/round", c.Round, c.Kind == KindVideo},
 	} {
-		if member.given && c.Kind != member.of {
+		if member.given && !member.allowed {
 			return Invalid(member.pointer, "a message of this kind has no such member")
 		}
 	}
@@ -139,6 +155,8 @@ func (c Content) checkOwn() error {
 		return nil
 	case KindPoll:
 		return c.Poll.check()
+	case KindImage, KindVideo, KindAudio, KindVoice, KindDocument, KindSticker:
+		return c.checkMedia()
 	case KindLiveLocation, KindEvent, KindUnsupported:
 	}
 	return Invalid("/type", "a message of this kind cannot be sent")

@@ -20,6 +20,8 @@ const (
 	MessageEdited        EventType = "message.edited"
 	MessageDeleted       EventType = "message.deleted"
 	PollVote             EventType = "poll.vote"
+	MediaReadyEv         EventType = "media.ready"
+	MediaFailedEv        EventType = "media.failed"
 
 	DeviceLinked       EventType = "device.linked"
 	DeviceConnected    EventType = "device.connected"
@@ -41,6 +43,7 @@ func EventTypes() []EventType {
 	return []EventType{
 		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed,
 		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, PollVote,
+		MediaReadyEv, MediaFailedEv,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
 		DevicePaused,

@@ -32,6 +32,8 @@ type (
 	ReplayID string
 	// UserID names a person who signs in.
 	UserID string
+	// MediaID names a file that was uploaded, or that came with a message.
+	MediaID string
 	// InvitationID names an invitation to a workspace.
 	InvitationID string
 )
@@ -65,6 +67,9 @@ func NewReplayID() ReplayID { return ReplayID(newID("rpl_")) }
 
 // NewUserID generates an id.
 func NewUserID() UserID { return UserID(newID("usr_")) }
+
+// NewMediaID generates an id.
+func NewMediaID() MediaID { return MediaID(newID("med_")) }
 
 // NewInvitationID generates an id.
 func NewInvitationID() InvitationID { return InvitationID(newID("inv_")) }

@@ -11,12 +11,13 @@ type MessageObject struct {
 	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	DeviceID    DeviceID          `json:"deviceId" doc:"The device that sent or received the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Direction   string            `json:"direction" enum:"inbound,outbound" doc:"inbound: from a contact. outbound: from the account." example:"outbound"`
-	Type        Kind              `json:"type" enum:"text,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message. Unsupported kinds can be received, but their content is not shown." example:"text"`
+	Type        Kind              `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message. Unsupported kinds can be received, but their content is not shown." example:"text"`
 	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
 	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
-	Body        string            `json:"body" doc:"The text, at most 65,536 characters." example:"Hello"`
+	Body        string            `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
 	Truncated   bool              `json:"truncated,omitzero" doc:"True if a received text was longer than the limit and was cut; otherwise absent." example:"true"`
+	Media       *Media            `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
 	ReplyTo     Maybe             `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
 	Status      MessageStatus     `json:"status" enum:"scheduled,queued,sending,sent,delivered,read,failed,expired,canceled,received" doc:"How far the message has come. It only moves forward. Inbound messages are received." example:"queued"`
 	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed, or could not be read."`
@@ -62,7 +63,7 @@ func (m Message) Object() MessageObject {
 	return MessageObject{
 		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From,
 		To:   m.To,
-		Body: m.Content.Text, Truncated: m.Content.Truncated, ReplyTo: m.ReplyTo, Status: m.Status, Error: m.Error,
+		Body: m.Content.Text, Truncated: m.Content.Truncated, Media: m.Content.Media, ReplyTo: m.ReplyTo, Status: m.Status, Error: m.Error,
 		NetworkID: m.NetworkID,
 		Source:    m.Source,
 		Metadata:  m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
@@ -74,7 +75,7 @@ func (m Message) Object() MessageObject {
 // message returns the message of which o is the JSON form.
 func (o MessageObject) message() Message {
 	return Message{
-		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Truncated, o.Extra, o.ReceivedOnly},
+		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Truncated, o.Media, o.Extra, o.ReceivedOnly},
 		ChatID: o.ChatID,
 		From:   o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
 		Source:   o.Source,
@@ -121,10 +122,11 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 type Arrival struct {
 	ID       MessageID `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
-	Body     string    `json:"body" doc:"The text, at most 65,536 characters." example:"Hello"`
+	Body     string    `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
 	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	Type     Kind      `json:"type" enum:"text,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message." example:"text"`
+	Type     Kind      `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message." example:"text"`
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
+	Media    *Media    `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
 	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
 	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
 	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
@@ -142,7 +144,7 @@ func (m Message) arrival() Arrival {
 	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
 		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
-		Error: m.Error, Truncated: m.Content.Truncated, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
+		Error: m.Error, Truncated: m.Content.Truncated, Media: m.Content.Media, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
 	}
 	if m.FromLID != "" {
 		r.FromLID = ChatOfLID(m.FromLID)

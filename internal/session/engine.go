@@ -10,12 +10,14 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
 
 	"postern/internal/blackbox"
 	"postern/internal/gateway"
+	"postern/internal/media/library"
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -30,7 +32,10 @@ type Options struct {
 	Driver  network.Driver
 	Log     *slog.Logger
 	// Box records what is being processed, in case it ends the process; nil records nothing.
-	Box *blackbox.Box
+	Box     *blackbox.Box
+	Library *library.Library // keeps the files of messages; nil: they cannot be sent or fetched
+	// Fetch reads the file at a URL that a caller has given.
+	Fetch func(ctx context.Context, url string) (io.ReadCloser, error)
 	// Left is what the previous process left in its record.
 	Left blackbox.Left
 	Pace postern.Pace // of devices whose owner did not set one; a zero member means no limit
@@ -44,6 +49,9 @@ type Engine struct {
 	log    *slog.Logger
 	pace   postern.Pace
 	box    *blackbox.Box
+
+	library *library.Library
+	fetch   func(ctx context.Context, url string) (io.ReadCloser, error)
 
 	suspects  []postern.DeviceID // the previous process may have crashed because of these
 	probation *probation
@@ -62,6 +70,7 @@ func New(opts Options) *Engine {
 	guilty := suspects(opts.Left)
 	return &Engine{
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
+		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
 		connects:    make(chan struct{}, parallelConnects),
 		pacers:      map[postern.DeviceID]*pacer{},

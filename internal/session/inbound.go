@@ -34,19 +34,20 @@ type arrival struct {
 	sender  string // with the network id, what identifies an inbound message
 	event   postern.EventType
 	quoteOf string // network id of the message to which it replies; "" for none
+	file    network.Ref
 }
 
 func inbound(d postern.Device, u network.Inbound) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.From, m.FromLID, m.FromName, m.About = postern.Maybe(u.From), u.FromLID, u.FromName, u.About
-	return arrival{m, u.Sender, postern.MessageReceived, u.QuoteOf}
+	return arrival{m, u.Sender, postern.MessageReceived, u.QuoteOf, u.File}
 }
 
 func undecryptable(d postern.Device, u network.Undecryptable) arrival {
 	m := received(d, u.NetworkID, u.ChatID, postern.Unsupported(""), u.At)
 	m.From, m.FromLID = postern.Maybe(u.From), u.FromLID
 	m.Error = &postern.Failure{Code: u.Why, Detail: whyUnread(u.Why)}
-	return arrival{m, u.Sender, postern.MessageUndecryptable, ""}
+	return arrival{m, u.Sender, postern.MessageUndecryptable, "", nil}
 }
 
 // whyUnread explains why a message could not be read.
@@ -66,7 +67,7 @@ func echo(d postern.Device, u network.Echo) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
 	m.From, m.To, m.About = d.PhoneNumber, postern.Maybe(u.To), u.About
-	return arrival{m, "", postern.MessageEcho, u.QuoteOf}
+	return arrival{m, "", postern.MessageEcho, u.QuoteOf, u.File}
 }
 
 // received returns a message from a contact, without the contact's names.
@@ -90,5 +91,5 @@ func (h *host) receive(ctx context.Context, a arrival) error {
 			return err
 		}
 	}
-	return h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event)
+	return h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event, a.file)
 }

@@ -303,3 +303,59 @@ func (s Endpoints) WithWork(ctx context.Context) (list []postern.EndpointID, err
 	})
 	return list, err
 }
+
+// awaited is the condition that an active endpoint still waits for a delivery. An endpoint
+// that is not active, possibly for ever, holds nothing back: it no longer receives events
+// older than the retention.
+const awaited = `(d.status = 'pending' AND EXISTS (SELECT 1 FROM endpoint p WHERE p.id = d.endpoint_id
+	AND p.status = 'active'))`
+
+// dropEnded deletes a chunk of the deliveries of some events, except those that an active
+// endpoint waits for.
+func dropEnded(t *db.Tx, ws postern.WorkspaceID, events []string) (left bool, err error) {
+	return dropSome(t, `SELECT id FROM delivery d WHERE workspace_id = $1
+		AND event_id IN `+t.InList(2)+` AND NOT `+awaited+` LIMIT $3 + 0`, ws, asJSON(events), purgeChunk)
+}
+
+// dropSome deletes the deliveries that a query returns, with their attempts. The query
+// returns at most purgeChunk ids; left reports that there may be more.
+func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
+	var ids []string
+	err = t.Rows(query, args, func(r *sql.Rows) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return false, err
+	}
+	if err := t.Exec(`DELETE FROM attempt WHERE delivery_id IN `+t.InList(1), asJSON(ids)); err != nil {
+		return false, err
+	}
+	return len(ids) == purgeChunk, t.Exec(`DELETE FROM delivery WHERE id IN `+t.InList(1), asJSON(ids))
+}
+
+// RemoveNotices deletes a chunk of the notices and ended replays made before a time, which
+// are not removed with an event; more is false when none are left.
+func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID,
+	before postern.Time) (more bool, err error) {
+	const notices = `SELECT id FROM delivery d WHERE workspace_id = $1 AND position < 0 AND created_at < $2
+		AND NOT ` + awaited + ` LIMIT $3 + 0`
+	const replays = `SELECT id FROM replay WHERE workspace_id = $1 AND ended_at > 0 AND ended_at < $2 LIMIT $3 + 0`
+	old, err := s.exists(ctx, `SELECT (SELECT count(*) FROM (`+notices+`) AS n) + (SELECT count(*)
+		FROM (`+replays+`) AS r)`, ws, before, 1)()
+	if err != nil || !old {
+		return false, err // the common case costs no write
+	}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`DELETE FROM replay WHERE id IN (`+replays+`)`, ws, before, purgeChunk)
+		if err != nil {
+			return err
+		}
+		more, err = dropSome(t, notices, ws, before, purgeChunk)
+		more = more || n == purgeChunk
+		return err
+	}))
+	return more, err
+}

@@ -348,3 +348,58 @@ func (s Events) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id pos
 	})
 	return list, err
 }
+
+const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id
+	AND ` + awaited + `)
+	FROM event e WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0`
+
+// Remove deletes a chunk of the events recorded before a time, from after a place on, with
+// their deliveries. An event that an active endpoint waits for is kept, even below the
+// floor of the log. next is the place to continue from; more is false when no old events
+// are left.
+func (s Events) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
+	from int64) (next int64, more bool, err error) {
+	list, err := s.oldest(ctx, oldEvents, ws, before, from)
+	if err != nil || len(list) == 0 {
+		return from, false, err
+	}
+	next, more = list[len(list)-1].place, len(list) == purgeChunk
+	gone := free(list)
+	if len(gone) == 0 {
+		return next, more, nil
+	}
+	o := removeEvents{ws: ws, ids: idsOf(gone), floor: gone[len(gone)-1].place}
+	for _, row := range gone {
+		o.newest = max(o.newest, row.at)
+	}
+	if err := s.db.Do(ctx, db.Func(o.apply)); err != nil || o.left {
+		return from, true, err
+	}
+	return next, more, nil
+}
+
+type removeEvents struct {
+	ws     postern.WorkspaceID
+	ids    []string
+	floor  int64
+	newest postern.Time
+	left   bool // deliveries are left, so no event was removed yet
+}
+
+func (o *removeEvents) apply(t *db.Tx) error {
+	var err error
+	if o.left, err = dropEnded(t, o.ws, o.ids); err != nil || o.left {
+		return err
+	}
+	// A delivery may have been queued since the rows were read.
+	err = t.Exec(`DELETE FROM event WHERE workspace_id = $1 AND id IN `+t.InList(2)+`
+		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = event.id AND `+awaited+`)`, o.ws, asJSON(o.ids))
+	if err != nil {
+		return err
+	}
+	return t.Exec(`INSERT INTO event_floor (workspace_id, position, made_at) VALUES ($1, $2, $3) ON CONFLICT (workspace_id)
+		DO UPDATE SET
+		position = CASE WHEN excluded.position > event_floor.position THEN excluded.position ELSE event_floor.position END,
+		made_at = CASE WHEN excluded.made_at > event_floor.made_at THEN excluded.made_at ELSE event_floor.made_at END`, o.ws,
+		o.floor, o.newest)
+}

@@ -16,25 +16,41 @@ import (
 
 // contentColumns hold a message's content. Only this constant, contentValues, contentInto
 // and setContent know how content is stored.
-const contentColumns = `type, body, extra`
+const contentColumns = `type, body, extra, media_id`
+
+// readContent are contentColumns with the file itself, as JSON, instead of its id.
+const readContent = `type, body, extra, CASE WHEN media_id = '' THEN ''
+	ELSE coalesce((SELECT f.object FROM media f WHERE f.id = media_id), '{"status":"expired"}') END`
 
 func contentValues(c postern.Content) []any {
 	extra := "" // as in rows from before the column
 	if !c.IsPlain() {
-		extra = asJSON(storedExtra{c.Truncated, c.Extra, c.ReceivedOnly})
+		extra = asJSON(storedExtra{c.Truncated, nameOf(c.Media), c.Extra, c.ReceivedOnly})
 	}
-	return []any{string(c.Kind), c.Text, extra}
+	id := postern.MediaID("")
+	if c.Media != nil {
+		id = c.Media.ID
+	}
+	return []any{string(c.Kind), c.Text, extra, id}
 }
 
-// contentInto returns where contentColumns are scanned to.
+func nameOf(m *postern.Media) string {
+	if m == nil {
+		return ""
+	}
+	return m.Filename
+}
+
+// contentInto returns where readContent is scanned to.
 func contentInto(c *postern.Content) []any {
-	return []any{(*string)(&c.Kind), &c.Text, extraColumn{c}}
+	return []any{(*string)(&c.Kind), &c.Text, extraColumn{c}, mediaColumn{c}}
 }
 
 // storedExtra is what the column extra holds, as JSON. The column is empty for content that
 // has none of it.
 type storedExtra struct {
-	Truncated bool `json:"truncated,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
+	Filename  string `json:"filename,omitempty"` // of the file in this message
 	postern.Extra
 	postern.ReceivedOnly
 }
@@ -49,18 +65,34 @@ func (c extraColumn) Scan(src any) error {
 		}
 	}
 	c.of.Truncated, c.of.Extra, c.of.ReceivedOnly = stored.Truncated, stored.Extra, stored.ReceivedOnly
+	c.of.Media = &postern.Media{Filename: stored.Filename} // for mediaColumn
 	return nil
+}
+
+// mediaColumn is scanned after extraColumn, which knows the name that the file has in the
+// message.
+type mediaColumn struct{ of *postern.Content }
+
+func (c mediaColumn) Scan(src any) error {
+	name := c.of.Media.Filename
+	if c.of.Media = nil; src == "" {
+		return nil
+	}
+	c.of.Media = &postern.Media{}
+	err := (jsonColumn{c.of.Media}).Scan(src)
+	c.of.Media.Filename = cmp.Or(name, c.of.Media.Filename)
+	return err
 }
 
 // setContent assigns contentColumns from columns of rows whose names begin with new_.
 const (
-	setContent    = `type = @new_type, body = @new_body, extra = @new_extra`
-	newContentSet = `new_type, new_body, new_extra`
+	setContent    = `type = @new_type, body = @new_body, extra = @new_extra, media_id = @new_media`
+	newContentSet = `new_type, new_body, new_extra, new_media`
 )
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, expires_at, about, state, send_at, ` + contentColumns
+	`delivered_at, read_at, expires_at, about, state, send_at, ` + readContent
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -159,7 +191,8 @@ func unlessFull(err error) error {
 // nothing changes and no second event is recorded.
 type RecordInbound struct {
 	Message       postern.Message
-	Sender        string // together with the network id, identifies the message
+	File          *MediaRow // of a message that carries one
+	Sender        string    // together with the network id, identifies the message
 	Type          postern.EventType
 	Undecryptable bool
 	Now           postern.Time
@@ -183,6 +216,9 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
 	}
 	fresh, err := t.Inserted(addMessages, rows)
+	if err == nil {
+		err = addFiles(t, list, fresh)
+	}
 	if err != nil {
 		return err
 	}
@@ -240,6 +276,7 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 		row := []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender}
 		rows = append(rows, append(row, contentValues(o.Message.Content)...))
 	}
+	var files [][]any
 	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
 		var sender string
 		m, err := scanMessage(withTail{r, []any{&sender}})
@@ -247,10 +284,18 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 			return err
 		}
 		o := ops[arrival{m.DeviceID, m.NetworkID, sender}]
+		m.Content.Media = o.Message.Content.Media // not stored yet
+		if o.File != nil {
+			o.File.MessageID = m.ID
+			files = append(files, o.File.row())
+		}
 		e, err := m.Event(o.Type)
 		events = append(events, eventAt{e, o.Now})
 		return err
 	})
+	if err == nil {
+		_, err = t.Each(addMedia, files)
+	}
 	return events, err
 }
 
@@ -534,4 +579,38 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 		return cmp.Or(err, size.add(m))
 	})
 	return list, unlessFull(err)
+}
+
+const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
+	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
+
+// Remove deletes a chunk of the messages made before a time, from after a place on;
+// messages still to be sent are kept. next is the place to continue from; more is false
+// when no old messages are left.
+func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
+	from int64) (next int64, more bool, err error) {
+	list, err := s.oldest(ctx, oldMessages, ws, before, from)
+	if err != nil || len(list) == 0 {
+		return from, false, err
+	}
+	next, more = list[len(list)-1].place, len(list) == purgeChunk
+	ids := idsOf(free(list))
+	if len(ids) == 0 {
+		return next, more, nil
+	}
+	return next, more, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return errors.Join(t.Exec(`DELETE FROM message WHERE workspace_id = $1
+			AND id IN `+t.InList(2)+` AND status NOT IN `+kept, ws, asJSON(ids)), lowerHistory(t))
+	}))
+}
+
+// lowerHistory must follow every deletion of messages. SQLite gives a new message the
+// number after the newest one that is left, and [current] requires that this number is
+// beyond the history of the message's device. The numbers of PostgreSQL never go back.
+func lowerHistory(t *db.Tx) error {
+	if t.Postgres() {
+		return nil
+	}
+	return changeDevice(t, `UPDATE device SET history_from = (SELECT coalesce(max(n), 0) FROM message)
+		WHERE history_from > 0 AND history_from > (SELECT coalesce(max(n), 0) FROM message)`)
 }

@@ -14,7 +14,8 @@ import (
 // row and wakes the device's sender, all or nothing.
 type QueueMessage struct {
 	Message          postern.Message
-	Month            string // such as 2026-11
+	NewFile          *MediaRow // a file that is fetched for the message
+	Month            string    // such as 2026-11
 	Quota            int
 	WhenDisconnected string // "fail" or "queue"
 	Once             *Once
@@ -98,12 +99,16 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 	if err != nil {
 		return nil, err
 	}
+	files, err := usable(t, list)
+	if err != nil {
+		return nil, err
+	}
 	accepted := make(map[account]int, 1)
 	for _, p := range list {
 		o := p.Value
 		device := rooms[o.counter()]
 		device.used += accepted[o.account()]
-		if err := o.check(device); err != nil {
+		if err := cmp.Or(o.check(device), o.checkFile(files)); err != nil {
 			p.Refuse(err)
 			continue
 		}
@@ -185,6 +190,9 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 		return err
 	}
 	if err := spend(t, units); err != nil {
+		return err
+	}
+	if err := useFiles(t, list); err != nil {
 		return err
 	}
 	n, err := t.Each(addMessages, rows)

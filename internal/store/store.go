@@ -61,6 +61,7 @@ type Store struct {
 	Keys          Keys
 	LinkPages     LinkPages
 	Links         Links
+	Media         Media
 	Members       Members
 	Messages      Messages
 	Outbox        Outbox
@@ -103,6 +104,7 @@ type (
 	Keys          struct{ *core } // API keys
 	LinkPages     struct{ *core } // pages that show a link code
 	Links         struct{ *core } // attempts to link a device
+	Media         struct{ *core } // files that were uploaded or received
 	Members       struct{ *core } // users of a workspace
 	Messages      struct{ *core } // in both directions
 	Outbox        struct{ *core } // messages that wait to be sent
@@ -156,6 +158,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		Endpoints: Endpoints{c},
 		Events:    Events{c}, Factors: Factors{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Identities: Identities{c},
 		Invitations: Invitations{c}, Keys: Keys{c}, LinkPages: LinkPages{c}, Links: Links{c}, Members: Members{c},
+		Media:    Media{c},
 		Messages: Messages{c}, Outbox: Outbox{c}, PasswordLinks: PasswordLinks{c}, Replays: Replays{c},
 		SessionKeys: SessionKeys{c}, Settings: Settings{c}, SignIns: SignIns{c}, System: System{c}, Usage: Usage{c},
 		Users: Users{c}, Workspaces: Workspaces{c},
@@ -239,6 +242,8 @@ const (
 	EventLogged     Topic = "event"    // recorded [workspace]
 	KeyChanged      Topic = "key"      // revoked, or the workspace's plan changed [workspace]
 
+	MediaWanted Topic = "media" // a file waits to be fetched [device; "" for one to send]
+
 	deviceRow Topic = "device-row" // any column that reads of devices show; for the cache
 )
 
@@ -302,6 +307,45 @@ func notFoundOr(err error, exists func() (bool, error), what string) error {
 		return postern.Errorf(postern.ResourceNotAllowed, "this key may not use that %s", what)
 	}
 	return postern.Errorf(postern.NotFound, "there is no such %s", what)
+}
+
+// oldRow is a row that may be old enough to be removed.
+type oldRow struct {
+	id    string
+	place int64 // grows in the order of recording
+	at    postern.Time
+	held  bool // something still needs it
+}
+
+// oldest returns the first rows after a place that were made before a time. Rows are
+// recorded in the order of time, apart from steps of the clock, so it stops at the first
+// row that is too young, and the cost of a pass is proportional to what it removes.
+func (c *core) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time,
+	from int64) (list []oldRow, err error) {
+	err = c.db.Rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
+		var row oldRow
+		err := r.Scan(&row.id, &row.place, &row.at, &row.held)
+		list = append(list, row)
+		return err
+	})
+	for i, row := range list {
+		if row.at >= before {
+			return list[:i], err
+		}
+	}
+	return list, err
+}
+
+// free returns the rows that nothing needs.
+func free(list []oldRow) []oldRow {
+	return slices.DeleteFunc(slices.Clone(list), func(row oldRow) bool { return row.held })
+}
+
+func idsOf(list []oldRow) (ids []string) {
+	for _, row := range list {
+		ids = append(ids, row.id)
+	}
+	return ids
 }
 
 // One process writes a database: the engine's lock guarantees that. Each place in this

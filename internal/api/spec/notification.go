@@ -221,6 +221,8 @@ func told() map[postern.EventType]string {
 		postern.MessageEdited:        "The sender of a message changed its text; body is the new one.",
 		postern.MessageDeleted:       "The sender of a message deleted it for everyone.",
 		postern.PollVote:             "Somebody voted in a poll, or took the vote back; vote says who and how, and tally counts all votes.",
+		postern.MediaReadyEv:         "The file of a received message can be read.",
+		postern.MediaFailedEv:        "The file of a received message could not be fetched; recoverable says whether a request for it tries again.",
 		postern.DeviceLinked:         "A phone scanned the code, and the device is linked to its account.",
 		postern.DeviceConnected:      "The session is connected: messages can be sent.",
 		postern.DeviceDisconnected:   "The connection was lost, or a new one failed for another reason; statusReason says why. The device reconnects by itself, unless it is quarantined.",

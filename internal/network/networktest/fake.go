@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -278,4 +279,19 @@ func (a *fakeAccount) cut(end *network.Ended) {
 		a.line.end = end
 		a.line.poke()
 	}
+}
+
+// Upload, Download and RequestMedia: the fake network has no files.
+func (s *fakeSession) Upload(context.Context, network.File) (network.Ref, error) {
+	return nil, network.ErrNotConnected
+}
+
+// Download reports that the network has no files.
+func (s *fakeSession) Download(context.Context, network.Ref, *os.File) error {
+	return network.ErrMediaUseless
+}
+
+// RequestMedia asks nobody.
+func (s *fakeSession) RequestMedia(context.Context, network.MediaRequest) error {
+	return network.ErrNotConnected
 }

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	"postern/internal/media/blob"
+	"postern/internal/media/library"
+	"postern/internal/seal"
+)
+
+// openLibrary opens the storage for the files of messages.
+func (a *App) openLibrary() (*library.Library, error) {
+	scratch := filepath.Join(a.cfg.Dir, "transit")
+	address := a.cfg.MediaURL
+	if address == "" {
+		dir, err := filepath.Abs(filepath.Join(a.cfg.Dir, "media"))
+		if err != nil {
+			return nil, fmt.Errorf("find the directory for media: %w", err)
+		}
+		address = seal.Secret((&url.URL{Scheme: "file", Path: dir}).String())
+	}
+	blobs, err := blob.Parse(address, scratch)
+	if err != nil {
+		return nil, fmt.Errorf("POSTERN_MEDIA_URL: %w", err)
+	}
+	shelves, err := library.Open(blobs, scratch)
+	if err != nil {
+		return nil, fmt.Errorf("open the storage for media: %w", err)
+	}
+	return shelves, nil
+}

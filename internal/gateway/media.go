@@ -1,0 +1,220 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"encoding/hex"
+	"io"
+	"strconv"
+	"time"
+
+	"postern/internal/access"
+	"postern/internal/media/blob"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Upload keeps a file of at most [postern.MaxMedia] bytes. Its type is found in its bytes. It
+// is removed a month after the last message with it has expired.
+func (g Media) Upload(ctx context.Context, c access.Caller, r io.Reader, filename string) (postern.Media, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Media{}, err
+	}
+	if len(filename) > postern.MaxFilename {
+		return postern.Media{}, postern.Invalid("/query/filename", "the name of a file may have at most %d bytes", postern.MaxFilename)
+	}
+	row, err := g.take(ctx, c, r, filename)
+	return row.Media, err
+}
+
+func (g *core) take(ctx context.Context, c access.Caller, r io.Reader, filename string) (store.MediaRow, error) {
+	if g.library == nil {
+		return store.MediaRow{}, postern.Errorf(postern.Unavailable, "this server takes no files")
+	}
+	m, err := g.library.Take(ctx, c.Workspace(), r)
+	if err != nil {
+		return store.MediaRow{}, err
+	}
+	m.ID, m.Filename = postern.NewMediaID(), filename
+	now := g.db.Now()
+	row := store.MediaRow{Media: m, WorkspaceID: c.Workspace(), CreatedAt: now, UsedAt: now}
+	return row, g.db.Media.Add(ctx, row)
+}
+
+// Get returns a file. If fetching a received one has failed and may succeed now, it is tried
+// again, and the file is pending.
+func (g Media) Get(ctx context.Context, c access.Caller, id postern.MediaID) (postern.Media, error) {
+	row, err := g.get(ctx, c, id)
+	if err != nil || row.Status != postern.MediaFailed || !row.Recoverable {
+		return row.Media, err
+	}
+	err = g.db.Media.Again(ctx, row, g.db.Now())
+	row.Status, row.Recoverable = postern.MediaPending, false
+	return row.Media, err
+}
+
+func (g Media) get(ctx context.Context, c access.Caller, id postern.MediaID) (store.MediaRow, error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return store.MediaRow{}, err
+	}
+	return g.find(ctx, c, id)
+}
+
+// find returns a file of a device that the caller may use, or an upload.
+func (g *core) find(ctx context.Context, c access.Caller, id postern.MediaID) (store.MediaRow, error) {
+	row, err := g.db.Media.Get(ctx, c.Workspace(), id)
+	if err == nil && row.DeviceID != "" && !c.Key.Allows(row.DeviceID) {
+		err = postern.Errorf(postern.ResourceNotAllowed, "this key may not use that file")
+	}
+	return row, err
+}
+
+// Open reads a file, from any place, for as long as ctx lasts. The caller closes it.
+func (g Media) Open(ctx context.Context, c access.Caller, id postern.MediaID) (postern.Media, *blob.Reader, error) {
+	row, err := g.get(ctx, c, id)
+	if err != nil {
+		return postern.Media{}, nil, err
+	}
+	return g.open(ctx, row)
+}
+
+func (g Media) open(ctx context.Context, row store.MediaRow) (postern.Media, *blob.Reader, error) {
+	switch {
+	case row.Status == postern.MediaPending:
+		return row.Media, nil, &postern.Error{
+			Reason: postern.NotFound, RetryAfter: mediaWait, Detail: "the file is being fetched; try again, or wait for media.ready",
+		}
+	case row.Status == postern.MediaFailed:
+		return row.Media, nil, postern.Errorf(postern.NotFound, "the file could not be fetched")
+	case row.Status == postern.MediaExpired || g.library == nil:
+		return row.Media, nil, postern.Errorf(postern.NotFound, "the file was removed")
+	}
+	r, err := g.library.Open(ctx, row.WorkspaceID, row.Media)
+	return row.Media, r, err
+}
+
+// Delete removes a file. Messages show it as expired.
+func (g Media) Delete(ctx context.Context, c access.Caller, id postern.MediaID) error {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return err
+	}
+	row, err := g.find(ctx, c, id)
+	if err != nil || row.Status == postern.MediaExpired {
+		return err
+	}
+	return g.db.Media.Expire(ctx, row)
+}
+
+// Link lets its holder read a file until it expires.
+type Link struct {
+	Workspace postern.WorkspaceID
+	ID        postern.MediaID
+	Expires   int64 // Unix time
+	Signature string
+}
+
+// Link returns a link to a file that is valid for an hour.
+func (g Media) Link(c access.Caller, id postern.MediaID) (Link, error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return Link{}, err
+	}
+	l := Link{Workspace: c.Workspace(), ID: id, Expires: g.now().Add(linkLife).Unix()}
+	l.Signature = g.sign(l)
+	return l, nil
+}
+
+func (g Media) sign(l Link) string {
+	return hex.EncodeToString(g.box.MAC("media link", string(l.Workspace)+" "+string(l.ID)+" "+strconv.FormatInt(l.Expires, 10)))
+}
+
+// OpenLink reads the file of a link. The error is NotFound if the link is not valid.
+func (g Media) OpenLink(ctx context.Context, l Link) (postern.Media, *blob.Reader, error) {
+	if !hmac.Equal([]byte(g.sign(l)), []byte(l.Signature)) || g.now().After(time.Unix(l.Expires, 0)) {
+		return postern.Media{}, nil, postern.Errorf(postern.NotFound, "the link is not valid, or has expired; ask for a new one")
+	}
+	row, err := g.db.Media.Get(ctx, l.Workspace, l.ID)
+	if err != nil {
+		return postern.Media{}, nil, err
+	}
+	return g.open(ctx, row)
+}
+
+// NewMedia is the file of a new message: exactly one of ID, URL and Data.
+type NewMedia struct {
+	ID       postern.MediaID
+	URL      string // fetched after the message was accepted
+	Data     []byte
+	MIMEType string // of the file at the URL, if it is known
+	Filename string // "" leaves the name that the file has
+}
+
+// attach gives a new message its file. It returns the row of a file that is fetched later, and
+// nil for others.
+func (g *core) attach(ctx context.Context, c access.Caller, in NewMessage) (NewMessage, *store.MediaRow, error) {
+	n := in.Media
+	if n == nil {
+		return in, nil, nil
+	}
+	row, err := g.file(ctx, c, in)
+	if err != nil {
+		return in, nil, err
+	}
+	file := row.Media
+	file.Filename = cmp.Or(n.Filename, file.Filename)
+	if in.Content.Media = &file; file.Status == postern.MediaReady {
+		err = g.library.Sendable(in.Content.Kind, file.MIMEType)
+	}
+	if err == nil {
+		in.Content, err = in.Content.Checked()
+	}
+	if n.URL == "" {
+		return in, nil, err
+	}
+	return in, &row, err
+}
+
+// file returns the row of the file of a new message.
+func (g *core) file(ctx context.Context, c access.Caller, in NewMessage) (store.MediaRow, error) {
+	switch n := in.Media; {
+	case n.URL != "":
+		return g.later(c, in)
+	case n.Data != nil:
+		return g.take(ctx, c, bytes.NewReader(n.Data), n.Filename)
+	default:
+		return g.existing(ctx, c, n.ID)
+	}
+}
+
+// existing returns a file that was uploaded or received.
+func (g *core) existing(ctx context.Context, c access.Caller, id postern.MediaID) (store.MediaRow, error) {
+	row, err := g.find(ctx, c, id)
+	switch {
+	case postern.ReasonOf(err) == postern.NotFound:
+		err = postern.Invalid("/media/id", "there is no such file; upload it first: POST /v1/media")
+	case err == nil && (row.Status == postern.MediaExpired || row.Status == postern.MediaFailed):
+		err = postern.Invalid("/media/id", "the file is %s; upload it again", row.Status)
+	}
+	return row, err
+}
+
+// later returns the row of a file at a URL.
+func (g *core) later(c access.Caller, in NewMessage) (store.MediaRow, error) {
+	if g.library == nil {
+		return store.MediaRow{}, postern.Errorf(postern.Unavailable, "this server takes no files")
+	}
+	if err := g.checkURL(in.Media.URL); err != nil {
+		return store.MediaRow{}, postern.Invalid("/media/url", "%v", err)
+	}
+	now := g.db.Now()
+	id := postern.NewMediaID()
+	return store.MediaRow{
+		Media:       postern.Media{ID: id, MIMEType: in.Media.MIMEType, Filename: in.Media.Filename, Status: postern.MediaPending},
+		WorkspaceID: c.Workspace(), DeviceID: in.DeviceID, Source: g.box.Seal([]byte(in.Media.URL), sourcePlace(id)),
+		NextAt: now, CreatedAt: now,
+	}, nil
+}
+
+// sourcePlace is the place at which the source of a file is sealed.
+func sourcePlace(id postern.MediaID) string { return "media " + string(id) }

@@ -1,0 +1,187 @@
+// Package library keeps the files of messages: it takes them in, finds out what they are,
+// stores their bytes, and makes them ready to be sent.
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"postern/internal/media"
+	"postern/internal/media/blob"
+	"postern/internal/postern"
+)
+
+// Library keeps the files of all workspaces. It is safe for concurrent use.
+type Library struct {
+	blobs     blob.Store
+	converter *media.Converter
+	scratch   string // directory for files in transit
+}
+
+// Open opens a library over a storage. Scratch is a directory for files in transit, which is
+// emptied.
+func Open(blobs blob.Store, scratch string) (*Library, error) {
+	if err := os.RemoveAll(scratch); err != nil {
+		return nil, fmt.Errorf("empty the directory for files in transit: %w", err)
+	}
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory for files in transit: %w", err)
+	}
+	return &Library{blobs, media.New(media.Options{Scratch: scratch}), scratch}, nil
+}
+
+// Scratch creates a file in transit. The caller closes it and removes it; [Discard] does both.
+func (l *Library) Scratch() (*os.File, error) { return os.CreateTemp(l.scratch, "file-") }
+
+// Discard closes a file in transit and removes it.
+func Discard(f *os.File) {
+	_ = f.Close()
+	_ = os.Remove(f.Name())
+}
+
+// Take reads a file of at most [postern.MaxMedia] bytes and keeps it. What it returns has no id
+// and no name. The error has the reason PayloadTooLarge if the file is too large.
+func (l *Library) Take(ctx context.Context, ws postern.WorkspaceID, r io.Reader) (postern.Media, error) {
+	f, err := l.Scratch()
+	if err != nil {
+		return postern.Media{}, err
+	}
+	defer Discard(f)
+	if _, err := io.Copy(f, blob.Limit(r, postern.MaxMedia)); err != nil {
+		return postern.Media{}, err
+	}
+	return l.Keep(ctx, ws, f)
+}
+
+// Keep stores a file in transit. The caller still discards it.
+func (l *Library) Keep(ctx context.Context, ws postern.WorkspaceID, f *os.File) (postern.Media, error) {
+	d, err := l.converter.Describe(ctx, f.Name())
+	if err != nil {
+		return postern.Media{}, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return postern.Media{}, err
+	}
+	name, size, err := l.blobs.Put(ctx, ws, f)
+	return postern.Media{
+		MIMEType: d.MIMEType, Size: size, SHA256: name.Hash.String(), Status: postern.MediaReady,
+		Duration: d.Duration.Round(time.Millisecond).Seconds(), Width: d.Width, Height: d.Height,
+	}, err
+}
+
+// Open reads a file that is ready, from any place. It lasts as long as ctx. The caller closes
+// it. Reads fail with an error that matches fs.ErrNotExist if the storage has lost the file.
+func (l *Library) Open(ctx context.Context, ws postern.WorkspaceID, m postern.Media) (*blob.Reader, error) {
+	hash, err := blob.ParseHash(m.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("open a file: %w", err)
+	}
+	return blob.NewReader(ctx, l.blobs, blob.Name{Workspace: ws, Hash: hash}, m.Size), nil
+}
+
+// Sendable returns nil if a message of a kind can carry a file of a type on this server.
+func (l *Library) Sendable(kind postern.Kind, mimeType string) error {
+	if err := media.Fits(kind, mimeType); err != nil {
+		return err
+	}
+	needs := kind == postern.KindVideo || kind == postern.KindSticker || kind == postern.KindVoice && mimeType != "audio/ogg"
+	if needs && !l.converter.HasFFmpeg() {
+		return postern.Invalid("/type", "this server has no ffmpeg, which messages of this kind need; "+
+			"install it, or send the file as a document")
+	}
+	return nil
+}
+
+// Prepared is a file as a message of some kind carries it.
+type Prepared struct {
+	media.Prepared
+
+	Body *os.File // at its start
+}
+
+// Prepare makes a file that is ready fit for messages of a kind. The caller discards
+// Prepared.Body. An error of the reason ValidationFailed means that the kind cannot carry it.
+func (l *Library) Prepare(
+	ctx context.Context, ws postern.WorkspaceID, m postern.Media, kind postern.Kind,
+) (Prepared, error) {
+	f, err := l.fetch(ctx, ws, m)
+	if err != nil {
+		return Prepared{}, err
+	}
+	p, err := l.converter.Prepare(ctx, kind, f.Name())
+	if err != nil || p.File == "" {
+		if err != nil {
+			Discard(f)
+		}
+		return Prepared{p, f}, err
+	}
+	Discard(f)
+	f, err = os.Open(p.File)
+	return Prepared{p, f}, err
+}
+
+// fetch copies a file that is ready into one in transit.
+func (l *Library) fetch(ctx context.Context, ws postern.WorkspaceID, m postern.Media) (*os.File, error) {
+	r, err := l.Open(ctx, ws, m)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	f, err := l.Scratch()
+	if err != nil {
+		return nil, err
+	}
+	if _, err = io.Copy(f, r); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		Discard(f)
+		return nil, err
+	}
+	return f, nil
+}
+
+// Check returns nil if files can be stored now.
+func (l *Library) Check(ctx context.Context) error { return l.blobs.Check(ctx) }
+
+// Sweep removes files that were stored before a time and that holds does not know.
+func (l *Library) Sweep(
+	ctx context.Context, before time.Time, holds func(context.Context, postern.WorkspaceID, string) (bool, error),
+) error {
+	for info, err := range l.blobs.Walk(ctx) {
+		if err != nil {
+			return err
+		}
+		if !info.Modified.Before(before) {
+			continue
+		}
+		held, err := holds(ctx, info.Workspace, info.Hash.String())
+		if err != nil {
+			return err
+		}
+		if !held {
+			err = l.remove(ctx, info.Name, before)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return l.blobs.Tidy(ctx, before)
+}
+
+// remove removes a file that nobody has stored again since before.
+func (l *Library) remove(ctx context.Context, name blob.Name, before time.Time) error {
+	info, err := l.blobs.Stat(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Modified.Before(before) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return l.blobs.Delete(ctx, name)
+}

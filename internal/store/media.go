@@ -1,0 +1,323 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+)
+
+// MediaRow is a file with what only the server knows of it.
+type MediaRow struct {
+	postern.Media
+
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID  // of its message; "" for an upload
+	MessageID   postern.MessageID // of the message that it came with; "" for files to send
+	Source      []byte            // sealed: where it is fetched; empty for an upload
+	Attempts    int               // to fetch it, since it was last asked for
+	NextAt      postern.Time      // when a pending one is fetched
+	CreatedAt   postern.Time
+	UsedAt      postern.Time // when the last message with it expires, or its creation
+}
+
+const mediaColumns = `id, workspace_id, device_id, message_id, hash, status, object, source, attempts, next_at, ` +
+	`created_at, used_at`
+
+var addMedia = db.NewStatement(mediaColumns, `INSERT INTO media (`+mediaColumns+`) @values`)
+
+func (m MediaRow) row() []any {
+	hash := ""
+	if m.Status == postern.MediaReady {
+		hash = m.SHA256
+	}
+	source := m.Source
+	if source == nil {
+		source = []byte{}
+	}
+	return []any{
+		m.ID, m.WorkspaceID, m.DeviceID, m.MessageID, hash, m.Status, asJSON(m.Media), source, m.Attempts, m.NextAt,
+		m.CreatedAt, m.UsedAt,
+	}
+}
+
+func scanMedia(s db.Scanner) (m MediaRow, err error) {
+	var hash, status string
+	err = s.Scan(&m.ID, &m.WorkspaceID, &m.DeviceID, &m.MessageID, &hash, &status, jsonColumn{&m.Media}, &m.Source,
+		&m.Attempts, &m.NextAt, &m.CreatedAt, &m.UsedAt)
+	return m, err
+}
+
+// Add adds a file.
+func (s Media) Add(ctx context.Context, m MediaRow) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		_, err := t.Each(addMedia, [][]any{m.row()})
+		return err
+	}))
+}
+
+// Get returns a file of the workspace.
+func (s Media) Get(ctx context.Context, ws postern.WorkspaceID, id postern.MediaID) (MediaRow, error) {
+	m, err := scanMedia(s.db.One(ctx, `SELECT `+mediaColumns+` FROM media WHERE workspace_id = $1 AND id = $2`, ws, id))
+	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM media WHERE id = $1 AND workspace_id <> $2`, id, ws),
+		"file")
+}
+
+// Waiting returns up to limit files of received messages of a device that are not fetched yet,
+// in the order of the time at which that is to be tried.
+func (s Media) Waiting(ctx context.Context, device postern.DeviceID, limit int) ([]MediaRow, error) {
+	return s.list(ctx, `device_id = $1 AND status = 'pending' AND message_id <> '' ORDER BY next_at LIMIT $2 + 0`,
+		device, limit)
+}
+
+// Fetching returns up to limit files to send that are not fetched yet, in the order of the time
+// at which that is to be tried.
+func (s Media) Fetching(ctx context.Context, limit int) ([]MediaRow, error) {
+	return s.list(ctx, `status = 'pending' AND message_id = '' ORDER BY next_at LIMIT $1 + 0`, limit)
+}
+
+func (s Media) list(ctx context.Context, where string, args ...any) (list []MediaRow, err error) {
+	err = s.db.Rows(ctx, `SELECT `+mediaColumns+` FROM media WHERE `+where, args, func(r *sql.Rows) error {
+		m, err := scanMedia(r)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
+// Postpone changes where and when a pending file is fetched next.
+func (s Media) Postpone(ctx context.Context, id postern.MediaID, source []byte, attempts int, next postern.Time) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`UPDATE media SET source = $2, attempts = $3, next_at = $4 WHERE id = $1 AND status = 'pending'`,
+			id, source, attempts, next)
+	}))
+}
+
+// OfMessage returns the pending file of a received message.
+func (s Media) OfMessage(ctx context.Context, device postern.DeviceID, networkID string) (MediaRow, bool, error) {
+	m, err := scanMedia(s.db.One(ctx, `SELECT `+mediaColumns+` FROM media WHERE status = 'pending' AND message_id <> ''
+		AND id IN (SELECT media_id FROM message WHERE device_id = $1 AND network_id = $2 AND media_id <> '')
+		LIMIT 1`, device, networkID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}
+
+// Again makes a failed file pending, to be fetched at once.
+func (s Media) Again(ctx context.Context, m MediaRow, now postern.Time) error {
+	m.Status, m.Recoverable = postern.MediaPending, false
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		n, err := t.Changed(`UPDATE media SET status = 'pending', object = $2, attempts = 0, next_at = $3
+			WHERE id = $1 AND status = 'failed'`, m.ID, asJSON(m.Media), now)
+		if n > 0 {
+			t.Wake(MediaWanted, string(m.DeviceID))
+		}
+		return err
+	}))
+}
+
+// Settle ends the fetching of a pending file: it is ready or failed now. The message that it
+// came with has an event about it, and the device that is to send it is woken.
+func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		row := m.row()
+		n, err := t.Changed(`UPDATE media SET hash = $2, status = $3, object = $4 WHERE id = $1 AND status = 'pending'`,
+			m.ID, row[4], m.Status, asJSON(m.Media))
+		if err != nil || n == 0 {
+			return err
+		}
+		if m.MessageID == "" {
+			t.Wake(OutboundQueued, string(m.DeviceID))
+			return nil
+		}
+		return recordSettled(t, m, now)
+	}))
+}
+
+func recordSettled(t *db.Tx, m MediaRow, now postern.Time) error {
+	message, err := scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $1`, m.MessageID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kind := postern.MediaReadyEv
+	if m.Status == postern.MediaFailed {
+		kind = postern.MediaFailedEv
+	}
+	e, err := message.Event(kind)
+	if err != nil {
+		return err
+	}
+	return recordEvents(t, []eventAt{{e, now}})
+}
+
+// Expire removes a file's bytes from the database's point of view: messages show it as expired.
+// A sweep of the storage removes the bytes, if no other file has the same ones.
+func (s Media) Expire(ctx context.Context, list ...MediaRow) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return expireFiles(t, list) }))
+}
+
+var expireMedia = db.NewStatement("file, content", `UPDATE media SET status = 'expired', hash = '', object = @content
+	[FROM @rows] WHERE id = @file`)
+
+func expireFiles(t *db.Tx, list []MediaRow) error {
+	rows := make([][]any, len(list))
+	for i, m := range list {
+		m.Status, m.Recoverable = postern.MediaExpired, false
+		rows[i] = []any{m.ID, asJSON(m.Media)}
+		if err := t.Exec(`DELETE FROM media_upload WHERE media_id = $1`, m.ID); err != nil {
+			return err
+		}
+	}
+	_, err := t.Each(expireMedia, rows)
+	return err
+}
+
+// RemoveOld expires a chunk of the workspace's files to send whose last message expired before
+// one time, and of its received files from before another time. It removes the rows of expired
+// files that no message shows. more is false when nothing is left to do.
+func (s Media) RemoveOld(ctx context.Context, ws postern.WorkspaceID, sent, received postern.Time) (more bool, err error) {
+	const old = `workspace_id = $1 AND status <> 'expired' AND used_at < $2 AND (message_id <> '') = (CAST($3 AS BIGINT) = 1)
+		ORDER BY used_at LIMIT $4 + 0`
+	list, err := s.list(ctx, old, ws, sent, 0, purgeChunk)
+	if err == nil && len(list) < purgeChunk {
+		var more []MediaRow
+		more, err = s.list(ctx, old, ws, received, 1, purgeChunk)
+		list = append(list, more...)
+	}
+	if err == nil && len(list) > 0 {
+		err = s.Expire(ctx, list...)
+	}
+	if err != nil || len(list) >= purgeChunk {
+		return err == nil, err
+	}
+	return false, s.removeUnshown(ctx, ws)
+}
+
+const unshown = `SELECT id FROM media WHERE workspace_id = $1 AND status = 'expired'
+	AND NOT EXISTS (SELECT 1 FROM message m WHERE m.media_id = media.id)`
+
+func (s Media) removeUnshown(ctx context.Context, ws postern.WorkspaceID) error {
+	any, err := s.exists(ctx, `SELECT count(*) FROM (`+unshown+` LIMIT 1) AS old`, ws)()
+	if err != nil || !any {
+		return err // the common case costs no write
+	}
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`DELETE FROM media WHERE id IN (`+unshown+`)`, ws)
+	}))
+}
+
+// Holds reports whether a file of the workspace has this content.
+func (s Media) Holds(ctx context.Context, ws postern.WorkspaceID, hash string) (bool, error) {
+	return s.exists(ctx, `SELECT count(*) FROM media WHERE workspace_id = $1 AND hash = $2 AND hash <> ''`, ws, hash)()
+}
+
+// Upload returns what the network knows of a file that a device has uploaded for messages of a
+// kind since a time; ok is false if there is nothing.
+func (s Media) Upload(ctx context.Context, id postern.MediaID, device postern.DeviceID, kind postern.Kind,
+	since postern.Time) (sealed []byte, ok bool, err error) {
+	err = s.db.Row(ctx, `SELECT upload FROM media_upload WHERE media_id = $1 AND device_id = $2 AND kind = $3
+		AND created_at >= $4`, []any{id, device, kind, since}, &sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	return sealed, err == nil, err
+}
+
+// SetUpload stores what the network knows of a file.
+func (s Media) SetUpload(ctx context.Context, id postern.MediaID, device postern.DeviceID, kind postern.Kind,
+	sealed []byte, now postern.Time) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`INSERT INTO media_upload (media_id, device_id, kind, upload, created_at) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (media_id, device_id, kind) DO UPDATE SET upload = excluded.upload, created_at = excluded.created_at`,
+			id, device, kind, sealed, now)
+	}))
+}
+
+// addFiles adds the files of the messages that are new.
+func addFiles(t *db.Tx, list []db.Pending[RecordInbound], fresh []bool) error {
+	var rows [][]any
+	for i, p := range list {
+		if f := p.Value.File; f != nil && fresh[i] {
+			rows = append(rows, f.row())
+			t.Wake(MediaWanted, string(f.DeviceID))
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := t.Each(addMedia, rows)
+	return err
+}
+
+var readFiles = db.NewStatement("workspace, file", `SELECT id FROM media [, @rows]
+	WHERE workspace_id = @workspace AND id = @file AND status IN ('pending', 'ready')`)
+
+// usable returns the existing files among those of the messages that can be sent.
+func usable(t *db.Tx, list []db.Pending[QueueMessage]) (map[postern.MediaID]bool, error) {
+	var rows [][]any
+	for _, p := range list {
+		if f := p.Value.Message.Content.Media; f != nil && p.Value.NewFile == nil {
+			rows = append(rows, []any{p.Value.Message.WorkspaceID, f.ID})
+		}
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	found := map[postern.MediaID]bool{}
+	err := t.EachRow(readFiles, rows, func(r *sql.Rows) error {
+		var id postern.MediaID
+		err := r.Scan(&id)
+		found[id] = true
+		return err
+	})
+	return found, err
+}
+
+// checkFile refuses a message whose file was removed.
+func (o QueueMessage) checkFile(usable map[postern.MediaID]bool) error {
+	f := o.Message.Content.Media
+	if f == nil || o.NewFile != nil || usable[f.ID] {
+		return nil
+	}
+	return postern.Invalid("/media/id", "the file was removed; upload it again")
+}
+
+var keepFiles = db.NewStatement("file, until", `UPDATE media SET used_at = @until [FROM @rows]
+	WHERE id = @file AND used_at < @until`)
+
+// useFiles keeps the files of accepted messages until the messages expire, and adds new ones.
+//
+// Single writer: count. No file is removed between the check and this.
+func useFiles(t *db.Tx, list []db.Pending[QueueMessage]) error {
+	until, added := map[postern.MediaID]postern.Time{}, [][]any(nil)
+	for _, p := range list {
+		switch m := p.Value.Message; {
+		case p.Value.NewFile != nil:
+			added = append(added, p.Value.NewFile.row())
+			t.Wake(MediaWanted, "")
+		case m.Content.Media != nil:
+			id := m.Content.Media.ID
+			until[id] = max(until[id], m.ExpiresAt)
+		}
+	}
+	if len(added) > 0 {
+		if _, err := t.Each(addMedia, added); err != nil {
+			return err
+		}
+	}
+	if len(until) == 0 {
+		return nil
+	}
+	rows := make([][]any, 0, len(until))
+	for id, at := range until {
+		rows = append(rows, []any{id, at})
+	}
+	_, err := t.Each(keepFiles, rows)
+	return err
+}
