@@ -37,7 +37,7 @@ var layers = map[string]string{
 	"internal/dash/browsertest":    "",
 	"internal/reference":           "",
 	"internal/blackbox":            "",
-	"internal/session":             "internal/blackbox internal/egress internal/gateway internal/media/library internal/network internal/obs internal/postern internal/store",
+	"internal/session":             "internal/blackbox internal/egress internal/gateway internal/media internal/media/library internal/network internal/obs internal/postern internal/store",
 	"internal/webhook":             "internal/egress internal/failpoint internal/obs internal/postern internal/ratelimit internal/seal internal/store",
 	"internal/gateway":             "internal/access internal/media/blob internal/media/library internal/paging internal/postern internal/seal internal/store internal/throttle",
 	"internal/people":              "internal/access internal/factor internal/paging internal/postern internal/seal internal/store internal/throttle",
