@@ -257,7 +257,7 @@ func (j *judging) states() {
 		switch m.Status {
 		case "queued", "sending":
 			j.report(Unfinished, m.ID, "is %s", m.Status)
-		case "sent", "delivered", "read":
+		case "sent", "delivered", "read", "played":
 			if !read || v.Body != m.Body {
 				j.report(SentUnread, m.ID, "is %s, and no phone decrypted it", m.Status)
 			} else {

@@ -82,7 +82,7 @@ func search(r *http.Request) (q gateway.MessageQuery, err error) {
 		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
 	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
-	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read,
+	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Played,
 		postern.Failed, postern.Expired, postern.Received, postern.Scheduled, postern.Canceled:
 		q.Status = string(s)
 	}
@@ -211,7 +211,7 @@ func writer(source string) string {
 // recipient who may never read it; 0 if the message is final.
 func every(m postern.Message, now time.Time) time.Duration {
 	switch {
-	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status == postern.Read:
+	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status.Rank() >= postern.Read.Rank():
 		return 0
 	case now.Sub(m.CreatedAt.Std()) < 10*time.Minute:
 		return 2 * time.Second
@@ -260,7 +260,7 @@ func way(m postern.Message) []page.WayStep {
 				"sends it again. The recipient gets it once.",
 			Kind: "now",
 		})
-	case postern.Sent, postern.Delivered, postern.Read, postern.Received: // passed covers these
+	case postern.Sent, postern.Delivered, postern.Read, postern.Played, postern.Received: // passed covers these
 	}
 	return append(append(list, passed(m)...), ahead(m)...)
 }
@@ -303,11 +303,15 @@ type station struct {
 }
 
 func stations(m postern.Message) []station {
-	return []station{
+	list := []station{
 		{"Sent", "The network accepted the message.", m.SentAt},
 		{"Delivered", "The message reached the recipient's phone.", m.DeliveredAt},
 		{"Read", "The recipient read the message.", m.ReadAt},
 	}
+	if m.Content.Kind.IsPlayed() {
+		list = append(list, station{"Played", "The recipient played the message.", m.PlayedAt})
+	}
+	return list
 }
 
 // failed explains why a message was not sent.

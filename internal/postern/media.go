@@ -46,6 +46,9 @@ func (k Kind) HasMedia() bool {
 // hasCaption reports whether messages of the kind may have a text beside their file.
 func (k Kind) hasCaption() bool { return k == KindImage || k == KindVideo || k == KindDocument }
 
+// IsPlayed reports whether messages of the kind are played.
+func (k Kind) IsPlayed() bool { return k == KindVideo || k == KindAudio || k == KindVoice }
+
 // mayBeViewedOnce reports whether the file of a message of the kind can be sent for one view.
 func (k Kind) mayBeViewedOnce() bool {
 	return k == KindImage || k == KindVideo || k == KindAudio || k == KindVoice

@@ -11,6 +11,7 @@ const (
 	Sent      MessageStatus = "sent"
 	Delivered MessageStatus = "delivered"
 	Read      MessageStatus = "read"
+	Played    MessageStatus = "played"
 	Failed    MessageStatus = "failed"
 	Expired   MessageStatus = "expired"
 	Canceled  MessageStatus = "canceled"
@@ -32,6 +33,8 @@ func (s MessageStatus) Rank() int {
 		return 5
 	case Read:
 		return 6
+	case Played:
+		return 7
 	case Failed, Expired, Canceled, Received:
 	}
 	return 0

@@ -92,7 +92,7 @@ const (
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, expires_at, about, state, send_at, ` + readContent
+	`delivered_at, read_at, played_at, expires_at, about, state, send_at, ` + readContent
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -100,7 +100,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To,
 		&m.ReplyTo,
 		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
-		&m.DeliveredAt, &m.ReadAt, &m.ExpiresAt, &m.About, stateColumn{&m.State},
+		&m.DeliveredAt, &m.ReadAt, &m.PlayedAt, &m.ExpiresAt, &m.About, stateColumn{&m.State},
 		&m.SendAt,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)

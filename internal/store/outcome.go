@@ -333,9 +333,9 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	return recordEvents(t, events)
 }
 
-var saveReceipts = db.NewStatement("message, reached, sent, delivered, read",
+var saveReceipts = db.NewStatement("message, reached, sent, delivered, read, played",
 	`UPDATE message SET status = @reached, error_code = '', error_detail = '', sent_at = @sent, delivered_at = @delivered,
-		read_at = @read
+		read_at = @read, played_at = @played
 	[FROM @rows] WHERE id = @message`)
 
 // saveMoved writes messages whose status changed; the map holds the previous status.
@@ -343,7 +343,7 @@ func saveMoved(t *db.Tx, moved map[*postern.Message]postern.MessageStatus) error
 	rows := make([][]any, 0, len(moved))
 	for m, from := range moved {
 		t.Note(MessageMoved{m, from})
-		rows = append(rows, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt})
+		rows = append(rows, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt, m.PlayedAt})
 	}
 	_, err := t.Each(saveReceipts, rows)
 	return err
@@ -381,7 +381,7 @@ func (o Receipt) move(m *postern.Message) (events []eventAt, err error) {
 	if !movable(*m) {
 		return nil, nil
 	}
-	steps := []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read}
+	steps := []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read, postern.Played}
 	for _, s := range steps[:slices.Index(steps, o.Status)+1] {
 		if m.Status.Rank() >= s.Rank() {
 			continue
@@ -410,11 +410,14 @@ func movable(m postern.Message) bool {
 func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Message {
 	m.Status, m.Error = s, nil
 	m.SentAt = cmp.Or(m.SentAt, o.At)
-	if s == postern.Delivered || s == postern.Read {
+	if s.Rank() >= postern.Delivered.Rank() {
 		m.DeliveredAt = cmp.Or(m.DeliveredAt, o.At)
 	}
-	if s == postern.Read {
+	if s.Rank() >= postern.Read.Rank() {
 		m.ReadAt = cmp.Or(m.ReadAt, o.At)
+	}
+	if s == postern.Played {
+		m.PlayedAt = cmp.Or(m.PlayedAt, o.At)
 	}
 	return m
 }

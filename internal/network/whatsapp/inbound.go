@@ -126,8 +126,10 @@ func confirmed(kind types.ReceiptType) (postern.MessageStatus, bool) {
 	switch kind {
 	case types.ReceiptTypeDelivered:
 		return postern.Delivered, true
-	case types.ReceiptTypeRead, types.ReceiptTypePlayed:
+	case types.ReceiptTypeRead:
 		return postern.Read, true
+	case types.ReceiptTypePlayed:
+		return postern.Played, true
 	default: // from our own devices, or for the protocol
 		return "", false
 	}

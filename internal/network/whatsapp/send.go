@@ -31,8 +31,11 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 	if err != nil {
 		return time.Time{}, err
 	}
-	if m.Content.Kind == postern.KindRead {
-		return c.markRead(ctx, to, m)
+	switch m.Content.Kind {
+	case postern.KindRead:
+		return c.confirm(ctx, to, m, types.ReceiptTypeRead)
+	case postern.KindPlayed:
+		return c.confirm(ctx, to, m, types.ReceiptTypePlayed)
 	}
 	at, err := c.transmit(ctx, to, m)
 	for tries := 1; tries < staleTries && errors.Is(err, keys.ErrStale); tries++ {
