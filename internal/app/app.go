@@ -51,6 +51,7 @@ const (
 	keepEvents   = 30 * 24 * time.Hour
 	keepAudit    = 365 * 24 * time.Hour
 	keepMessages = 90 * 24 * time.Hour
+	keepMedia    = 30 * 24 * time.Hour
 )
 
 // App is an open server. It holds the data directory and its ports until Run has returned
@@ -411,6 +412,7 @@ func (a *App) retention() gateway.Retention {
 	return gateway.Retention{
 		Events:   cmp.Or(time.Duration(a.cfg.RetentionEvents), keepEvents),
 		Messages: cmp.Or(time.Duration(a.cfg.RetentionMessages), keepMessages),
+		Media:    cmp.Or(time.Duration(a.cfg.RetentionMedia), keepMedia),
 		Audit:    cmp.Or(time.Duration(a.cfg.RetentionAudit), keepAudit),
 	}
 }

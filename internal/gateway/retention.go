@@ -13,6 +13,7 @@ import (
 type Retention struct {
 	Events   time.Duration
 	Messages time.Duration
+	Media    time.Duration // received files, and files to send after the last message with them has expired
 	Audit    time.Duration
 }
 
@@ -70,7 +71,7 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 				return g.db.Messages.Remove(ctx, ws.ID, now.Add(-k.Messages), from)
 			}),
 			inChunks(ctx, func(int64) (int64, bool, error) {
-				more, err := g.db.Media.RemoveOld(ctx, ws.ID, now.Add(-mediaKept), now.Add(-k.Messages))
+				more, err := g.db.Media.RemoveOld(ctx, ws.ID, now.Add(-k.Media), now.Add(-min(k.Media, k.Messages)))
 				return 0, more, err
 			}),
 		)
