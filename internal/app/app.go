@@ -379,6 +379,7 @@ func (a *App) Run(ctx context.Context) error {
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
 	group.Go(func() error { return a.gateway.Maintenance.Run(work, a.retention()) })
+	group.Go(func() error { return a.gateway.Maintenance.IndexWords(work) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}

@@ -17,6 +17,7 @@ const (
 	maxEmoji = 64 // bytes: the longest emoji that are one character have about 40
 
 	defaultExpiry = 24 * time.Hour
+	indexEvery    = time.Second     // after all words are written
 	linkLife      = time.Hour       // of a link to a file
 	mediaWait     = 2 * time.Second // for a file that is being fetched
 	sweepAge      = 2 * time.Hour   // of stored bytes that a sweep may remove

@@ -46,6 +46,25 @@ func (g Maintenance) Run(ctx context.Context, keep Retention) error {
 	}
 }
 
+// IndexWords writes the words of new messages for searches, until ctx is done. Messages are
+// found about a second after they were stored, and accepting them costs nothing more.
+func (g Maintenance) IndexWords(ctx context.Context) error {
+	for {
+		began := time.Now()
+		more, err := g.db.Messages.IndexWords(ctx)
+		if err != nil && ctx.Err() == nil {
+			g.log.WarnContext(ctx, "the words of messages are written later", "error", err)
+		}
+		wait := indexEvery
+		if more {
+			wait = time.Since(began) // leaves at least half of the writer's time to others
+		}
+		if postern.Sleep(ctx, wait) != nil {
+			return nil //nolint:nilerr // the server stops
+		}
+	}
+}
+
 // RemoveOld removes the old data of every workspace once.
 func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 	list, err := g.db.Workspaces.List(ctx)
