@@ -14,5 +14,5 @@
 //     recipient's phone (see outgoing.go).
 //   - No number, code or text reaches a log line or an error.
 //
-// How a kind of message looks on the network is in content.go alone.
+// How a kind of message looks on the network is in package content alone.
 package whatsapp

@@ -31,13 +31,13 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
 			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
-			Content: in.Content, QuoteOf: in.QuoteOf, About: in.About, At: evt.Info.Timestamp.UTC(),
+			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, At: evt.Info.Timestamp.UTC(),
 		})
 	}
 	return v.stores(ctx, network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
-		FromName: content.Name(evt.Info.PushName), Content: in.Content, QuoteOf: in.QuoteOf, About: in.About,
-		At: evt.Info.Timestamp.UTC(),
+		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
+		About: in.About, At: evt.Info.Timestamp.UTC(),
 	})
 }
 
@@ -62,7 +62,11 @@ func (v *run) read(ctx context.Context, evt *events.Message) (content.Incoming, 
 			return content.FromWire(&waE2E.Message{ReactionMessage: r})
 		}
 	}
-	return content.FromWire(evt.Message)
+	in, ok := content.FromWire(evt.Message)
+	if evt.IsViewOnce && in.Content.Media != nil { // whatsmeow has removed the wrapper
+		in.Content.ViewOnce = true
+	}
+	return in, ok
 }
 
 // opened opens what a message seals. The writer may have sealed it under the other of its two
