@@ -54,7 +54,7 @@ func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE
 func (c *conn) markRead(ctx context.Context, to types.JID, m network.Outbound) (time.Time, error) {
 	now := time.Now()
 	if err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, to); err != nil {
-		return time.Time{}, unsent(err)
+		return time.Time{}, unsent("send", err)
 	}
 	return now.UTC(), nil
 }

@@ -8,8 +8,10 @@ import (
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
+	"google.golang.org/protobuf/proto"
 )
 
 // message reports a message that was decrypted.
@@ -144,4 +146,26 @@ func isDirect(src types.MessageSource) bool {
 		return false
 	}
 	return src.Chat.Server == types.DefaultUserServer || src.Chat.Server == types.HiddenUserServer
+}
+
+// storeShared stores the app state keys that the phone shares in a message, which
+// is acknowledged next. whatsmeow stores them too, but does not wait for it.
+func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
+	share := evt.Message.GetProtocolMessage().GetAppStateSyncKeyShare()
+	if share == nil || !evt.Info.IsFromMe {
+		return true
+	}
+	for _, key := range share.GetKeys() {
+		fingerprint, err := proto.Marshal(key.GetKeyData().GetFingerprint())
+		if err != nil {
+			continue // whatsmeow skips it too
+		}
+		err = v.cli.Store.AppStateKeys.PutAppStateSyncKey(ctx, key.GetKeyID().GetKeyID(), store.AppStateSyncKey{
+			Data: key.GetKeyData().GetKeyData(), Fingerprint: fingerprint, Timestamp: key.GetKeyData().GetTimestamp(),
+		})
+		if err != nil {
+			return false
+		}
+	}
+	return true
 }

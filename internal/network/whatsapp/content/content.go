@@ -47,9 +47,9 @@ func ToWire(m Outgoing) (*waE2E.Message, error) {
 	case postern.KindImage, postern.KindVideo, postern.KindAudio, postern.KindVoice, postern.KindDocument,
 		postern.KindSticker:
 		return mediaToWire(m, info)
-	case postern.KindLiveLocation, postern.KindEvent, postern.KindUnsupported:
+	default:
+		return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of message cannot be sent"}
 	}
-	return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of message cannot be sent"}
 }
 
 func textToWire(text string, info *waE2E.ContextInfo) *waE2E.Message {

@@ -54,18 +54,26 @@ func TestContentFromTheNetwork(t *testing.T) {
 		}, true},
 		{"text with a preview", extended("hello"), postern.Text("hello"), true},
 		{"picture", &waE2E.Message{ImageMessage: image}, picture, true},
-		{"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},
-			picture, true},
-		{"pack of stickers", &waE2E.Message{StickerPackMessage: &waE2E.StickerPackMessage{Caption: new("mine")}},
+		{
+			"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},
+			picture, true,
+		},
+		{
+			"pack of stickers", &waE2E.Message{StickerPackMessage: &waE2E.StickerPackMessage{Caption: new("mine")}},
 			postern.Content{Kind: postern.KindUnsupported, Text: "mine", ReceivedOnly: postern.ReceivedOnly{
 				UnknownKind: "stickerPack",
-			}}, true},
+			}},
+			true,
+		},
 		{"point off the earth", &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
 			DegreesLatitude: new(math.NaN()),
 		}}, postern.Unsupported("location"), true},
 		{"reaction to nothing", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, none, false},
-		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: key, Text: new("👍")}},
-			postern.Content{Kind: postern.KindReaction, Text: "👍"}, true},
+		{
+			"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: key, Text: new("👍")}},
+			postern.Content{Kind: postern.KindReaction, Text: "👍"},
+			true,
+		},
 		{"edit", nested(1, &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
 			Type: waE2E.ProtocolMessage_MESSAGE_EDIT.Enum(), Key: key, EditedMessage: &waE2E.Message{
 				ImageMessage: &waE2E.ImageMessage{Caption: new("better")},

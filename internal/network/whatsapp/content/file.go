@@ -38,8 +38,9 @@ func ClassOf(kind postern.Kind) Class {
 		return ClassAudio
 	case postern.KindDocument:
 		return ClassDocument
+	default:
+		return ""
 	}
-	return ""
 }
 
 // File says where the network keeps a file and how to read it. Its JSON is the driver's

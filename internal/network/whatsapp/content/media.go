@@ -55,8 +55,9 @@ func (a attached) message() *waE2E.Message {
 		return &waE2E.Message{AudioMessage: a.audio()}
 	case postern.KindSticker:
 		return &waE2E.Message{StickerMessage: a.sticker()}
+	default:
+		return &waE2E.Message{DocumentMessage: a.document()}
 	}
-	return &waE2E.Message{DocumentMessage: a.document()}
 }
 
 // wrapped marks a message as apps do: one that is opened once, and a document with a caption,

@@ -92,38 +92,76 @@ func kinds() map[string]struct {
 		postern.Extra{Forwarded: true}
 	thumb := network.Attachment{Thumbnail: small}
 	return map[string]row{
-		"image": {postern.Content{Kind: postern.KindImage, Text: "look", Media: sized}, thumb,
-			&waE2E.Message{ImageMessage: captioned}},
-		"image to see once": {postern.Content{Kind: postern.KindImage, Media: sized, Extra: seen}, thumb,
-			&waE2E.Message{ViewOnceMessageV2: wrap(&waE2E.Message{ImageMessage: once})}},
-		"forwarded image": {postern.Content{Kind: postern.KindImage, Media: sized, Extra: forwarded}, thumb,
-			&waE2E.Message{ImageMessage: again}},
+		"image": {
+			postern.Content{Kind: postern.KindImage, Text: "look", Media: sized},
+			thumb,
+			&waE2E.Message{ImageMessage: captioned},
+		},
+		"image to see once": {
+			postern.Content{Kind: postern.KindImage, Media: sized, Extra: seen},
+			thumb,
+			&waE2E.Message{ViewOnceMessageV2: wrap(&waE2E.Message{ImageMessage: once})},
+		},
+		"forwarded image": {
+			postern.Content{Kind: postern.KindImage, Media: sized, Extra: forwarded},
+			thumb,
+			&waE2E.Message{ImageMessage: again},
+		},
 		"video": {postern.Content{Kind: postern.KindVideo, Media: clip}, thumb, &waE2E.Message{VideoMessage: video()}},
-		"gif": {postern.Content{Kind: postern.KindVideo, Media: clip, Extra: looped}, thumb,
-			&waE2E.Message{VideoMessage: gif}},
-		"round video": {postern.Content{Kind: postern.KindVideo, Media: clip, Extra: round}, thumb,
-			&waE2E.Message{PtvMessage: video()}},
-		"video to see once": {postern.Content{Kind: postern.KindVideo, Text: "look", Media: clip, Extra: seen}, thumb,
-			&waE2E.Message{ViewOnceMessageV2: wrap(&waE2E.Message{VideoMessage: sight})}},
-		"audio": {postern.Content{Kind: postern.KindAudio, Media: tune}, network.Attachment{},
-			&waE2E.Message{AudioMessage: audio()}},
-		"audio to hear once": {postern.Content{Kind: postern.KindAudio, Media: tune, Extra: seen}, network.Attachment{},
-			&waE2E.Message{ViewOnceMessageV2Extension: wrap(&waE2E.Message{AudioMessage: sound})}},
-		"voice": {postern.Content{Kind: postern.KindVoice, Media: note}, network.Attachment{Waveform: wave},
-			&waE2E.Message{AudioMessage: voice}},
-		"voice to hear once": {postern.Content{Kind: postern.KindVoice, Media: note, Extra: seen},
+		"gif": {
+			postern.Content{Kind: postern.KindVideo, Media: clip, Extra: looped},
+			thumb,
+			&waE2E.Message{VideoMessage: gif},
+		},
+		"round video": {
+			postern.Content{Kind: postern.KindVideo, Media: clip, Extra: round},
+			thumb,
+			&waE2E.Message{PtvMessage: video()},
+		},
+		"video to see once": {
+			postern.Content{Kind: postern.KindVideo, Text: "look", Media: clip, Extra: seen},
+			thumb,
+			&waE2E.Message{ViewOnceMessageV2: wrap(&waE2E.Message{VideoMessage: sight})},
+		},
+		"audio": {
+			postern.Content{Kind: postern.KindAudio, Media: tune},
+			network.Attachment{},
+			&waE2E.Message{AudioMessage: audio()},
+		},
+		"audio to hear once": {
+			postern.Content{Kind: postern.KindAudio, Media: tune, Extra: seen},
+			network.Attachment{},
+			&waE2E.Message{ViewOnceMessageV2Extension: wrap(&waE2E.Message{AudioMessage: sound})},
+		},
+		"voice": {
+			postern.Content{Kind: postern.KindVoice, Media: note},
 			network.Attachment{Waveform: wave},
-			&waE2E.Message{ViewOnceMessageV2Extension: wrap(&waE2E.Message{AudioMessage: heard})}},
-		"document": {postern.Content{Kind: postern.KindDocument, Media: paper}, thumb,
-			&waE2E.Message{DocumentMessage: document()}},
-		"document with a caption": {postern.Content{Kind: postern.KindDocument, Text: "look", Media: paper}, thumb,
-			&waE2E.Message{DocumentWithCaptionMessage: wrap(&waE2E.Message{DocumentMessage: page})}},
-		"sticker": {postern.Content{Kind: postern.KindSticker, Media: webp}, network.Attachment{Animated: true},
+			&waE2E.Message{AudioMessage: voice},
+		},
+		"voice to hear once": {
+			postern.Content{Kind: postern.KindVoice, Media: note, Extra: seen},
+			network.Attachment{Waveform: wave},
+			&waE2E.Message{ViewOnceMessageV2Extension: wrap(&waE2E.Message{AudioMessage: heard})},
+		},
+		"document": {
+			postern.Content{Kind: postern.KindDocument, Media: paper},
+			thumb,
+			&waE2E.Message{DocumentMessage: document()},
+		},
+		"document with a caption": {
+			postern.Content{Kind: postern.KindDocument, Text: "look", Media: paper},
+			thumb,
+			&waE2E.Message{DocumentWithCaptionMessage: wrap(&waE2E.Message{DocumentMessage: page})},
+		},
+		"sticker": {
+			postern.Content{Kind: postern.KindSticker, Media: webp},
+			network.Attachment{Animated: true},
 			&waE2E.Message{StickerMessage: &waE2E.StickerMessage{
 				URL: url, DirectPath: path, MediaKey: f.Key, FileEncSHA256: f.EncSHA256, FileSHA256: f.SHA256, FileLength: size,
 				MediaKeyTimestamp: at, Mimetype: proto.String("image/webp"), Width: proto.Uint32(512),
 				Height: proto.Uint32(512), IsAnimated: proto.Bool(true),
-			}}},
+			}},
+		},
 	}
 }
 
@@ -174,8 +212,10 @@ func TestWrappersOfMediaAreRead(t *testing.T) {
 			},
 		}, postern.KindImage, false},
 		"old form of an image to see once": {&waE2E.Message{ViewOnceMessage: wrap(image)}, postern.KindImage, true},
-		"image to see once that disappears": {nested(2, &waE2E.Message{ViewOnceMessageV2: wrap(image)}),
-			postern.KindImage, true},
+		"image to see once that disappears": {
+			nested(2, &waE2E.Message{ViewOnceMessageV2: wrap(image)}),
+			postern.KindImage, true,
+		},
 		"drawn sticker":      {&waE2E.Message{LottieStickerMessage: wrap(lottie)}, postern.KindSticker, false},
 		"text to see once":   {&waE2E.Message{ViewOnceMessageV2: wrap(text("hello"))}, postern.KindText, false},
 		"image for everyone": {image, postern.KindImage, false},
@@ -249,8 +289,10 @@ func TestMediaWithoutItsFileIsRejected(t *testing.T) {
 	for name, m := range map[string]Outgoing{
 		"no file":       {Content: image},
 		"a broken file": {Content: image, File: &network.Attachment{Ref: network.Ref("{}")}},
-		"no description": {Content: postern.Content{Kind: postern.KindImage},
-			File: &network.Attachment{Ref: kept(ClassImage).Ref()}},
+		"no description": {
+			Content: postern.Content{Kind: postern.KindImage},
+			File:    &network.Attachment{Ref: kept(ClassImage).Ref()},
+		},
 	} {
 		var rejected *network.Rejected
 		if _, err := ToWire(m); !errors.As(err, &rejected) || rejected.Code != postern.MediaUnusable {
