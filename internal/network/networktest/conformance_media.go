@@ -12,8 +12,8 @@ import (
 	"postern/internal/postern"
 )
 
-// fileContent is longer than a buffer and no multiple of one.
-var fileContent = bytes.Repeat([]byte("a file of the conformance suite "), 5001)[:160_001]
+// sample returns a file that is longer than a buffer and no multiple of one.
+func sample() []byte { return bytes.Repeat([]byte("a file of the conformance suite "), 5001)[:160_001] }
 
 // onDisk makes a file with content.
 func onDisk(t *testing.T, data []byte) *os.File {
@@ -46,7 +46,7 @@ func fetched(t *testing.T, s network.Session, ref network.Ref) []byte {
 // attached lets the friend send a file, and returns the message that arrives.
 func attached(t *testing.T, w World, c *Connection) network.Inbound {
 	t.Helper()
-	id, err := w.Vendor.Attach(t.Context(), ownNumber, friendNumber, fileContent)
+	id, err := w.Vendor.Attach(t.Context(), ownNumber, friendNumber, sample())
 	if err != nil {
 		t.Fatalf("contact sends a file: %v", err)
 	}
@@ -55,7 +55,7 @@ func attached(t *testing.T, w World, c *Connection) network.Inbound {
 
 func testUpload(t *testing.T, w World) {
 	c := live(t, w, ownNumber)
-	src := onDisk(t, fileContent)
+	src := onDisk(t, sample())
 	ref, err := c.Upload(t.Context(), network.File{Kind: postern.KindDocument, Body: src})
 	if err != nil {
 		t.Fatalf("upload: %v", err)
@@ -68,8 +68,8 @@ func testUpload(t *testing.T, w World) {
 		t.Fatalf("send: %v", err)
 	}
 	mustShow(t, w, friendNumber, id, "a caption")
-	if got, err := w.Vendor.File(friendNumber, id); err != nil || !bytes.Equal(got, fileContent) {
-		t.Errorf("the phone reads %d bytes, %v, want %d", len(got), err, len(fileContent))
+	if got, err := w.Vendor.File(friendNumber, id); err != nil || !bytes.Equal(got, sample()) {
+		t.Errorf("the phone reads %d bytes, %v, want %d", len(got), err, len(sample()))
 	}
 	var rejected *network.Rejected
 	if _, err := c.Upload(t.Context(), network.File{Kind: postern.KindText, Body: src}); !errors.As(err, &rejected) {
@@ -85,12 +85,12 @@ func testDownload(t *testing.T, w World) {
 	c := live(t, w, ownNumber)
 	m := attached(t, w, c)
 	media := m.Content.Media
-	if m.Content.Kind != postern.KindDocument || media == nil || media.Size != int64(len(fileContent)) ||
+	if m.Content.Kind != postern.KindDocument || media == nil || media.Size != int64(len(sample())) ||
 		media.Status != postern.MediaPending || media.ID != "" || media.SHA256 != "" {
 		t.Errorf("inbound = %+v with %+v, want a pending document", m.Content, media)
 	}
-	if got := fetched(t, c, m.File); !bytes.Equal(got, fileContent) {
-		t.Errorf("the file has %d bytes, want %d", len(got), len(fileContent))
+	if got := fetched(t, c, m.File); !bytes.Equal(got, sample()) {
+		t.Errorf("the file has %d bytes, want %d", len(got), len(sample()))
 	}
 	for _, ref := range []network.Ref{nil, network.Ref("nothing")} {
 		if err := c.Download(t.Context(), ref, onDisk(t, nil)); !errors.Is(err, network.ErrMediaUseless) {
@@ -103,20 +103,20 @@ func testFailedTransfers(t *testing.T, w World) {
 	c := live(t, w, ownNumber)
 	m := attached(t, w, c)
 	fault(t, w, FaultUpload)
-	src := network.File{Kind: postern.KindImage, Body: onDisk(t, fileContent)}
+	src := network.File{Kind: postern.KindImage, Body: onDisk(t, sample())}
 	var rejected *network.Rejected
 	if _, err := c.Upload(t.Context(), src); err == nil || errors.As(err, &rejected) {
 		t.Errorf("refused upload = %v, want an error that does not last", err)
 	}
-	if ref, err := c.Upload(t.Context(), src); err != nil || !bytes.Equal(fetched(t, c, ref), fileContent) {
+	if ref, err := c.Upload(t.Context(), src); err != nil || !bytes.Equal(fetched(t, c, ref), sample()) {
 		t.Errorf("upload again: %v", err)
 	}
 	fault(t, w, FaultMedia)
 	if err := c.Download(t.Context(), m.File, onDisk(t, nil)); !errors.Is(err, network.ErrMediaGone) {
 		t.Errorf("download of nothing = %v, want ErrMediaGone", err)
 	}
-	if got := fetched(t, c, m.File); !bytes.Equal(got, fileContent) {
-		t.Errorf("the file has %d bytes after a failure, want %d", len(got), len(fileContent))
+	if got := fetched(t, c, m.File); !bytes.Equal(got, sample()) {
+		t.Errorf("the file has %d bytes after a failure, want %d", len(got), len(sample()))
 	}
 }
 
@@ -144,8 +144,8 @@ func testOffer(t *testing.T, w World) {
 	ask(t, c, m)
 	ask(t, c, m)
 	offer := Wait(t, c.Host, 1, offerFor(m))
-	if got := fetched(t, c, offer.Ref); !bytes.Equal(got, fileContent) {
-		t.Errorf("the file has %d bytes, want %d", len(got), len(fileContent))
+	if got := fetched(t, c, offer.Ref); !bytes.Equal(got, sample()) {
+		t.Errorf("the file has %d bytes, want %d", len(got), len(sample()))
 	}
 	fault(t, w, FaultMediaGone)
 	ask(t, c, m)
@@ -162,7 +162,7 @@ func testOfferRefused(t *testing.T, w World) {
 	c.EndedAs(t, postern.Disconnected, "store-unavailable")
 	c.Host.Rule(nil)
 	c = Reconnect(t, c.Session, c.Host).Live(t, 2)
-	if offer := Wait(t, c.Host, 1, offerFor(m)); !bytes.Equal(fetched(t, c, offer.Ref), fileContent) {
+	if offer := Wait(t, c.Host, 1, offerFor(m)); !bytes.Equal(fetched(t, c, offer.Ref), sample()) {
 		t.Error("the offered file is another one")
 	}
 }
@@ -171,7 +171,7 @@ func testMediaOffline(t *testing.T, w World) {
 	c := live(t, w, ownNumber)
 	m := attached(t, w, c)
 	c.Stop(t)
-	f := onDisk(t, fileContent)
+	f := onDisk(t, sample())
 	_, uploaded := c.Upload(t.Context(), network.File{Kind: postern.KindImage, Body: f})
 	for did, err := range map[string]error{
 		"upload": uploaded, "download": c.Download(t.Context(), m.File, f),

@@ -26,10 +26,14 @@ func TestPhoneUploadsAFileAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.live(t, ownNumber)
 	data := bytesOf(70_000)
-	for _, nameChat := range []func(network.Inbound) string{
-		func(m network.Inbound) string { return m.ChatID },
-		func(m network.Inbound) string { return postern.ChatOfLID(m.FromLID) },
+	for name, nameChat := range map[string]func(network.Inbound) string{
+		"chat":       func(m network.Inbound) string { return m.ChatID },
+		"LID":        func(m network.Inbound) string { return postern.ChatOfLID(m.FromLID) },
+		"other name": func(m network.Inbound) string { return m.ChatID },
 	} {
+		if name == "other name" {
+			fault(t, w, vendorsim.FaultOtherNames)
+		}
 		m := received(t, w, c, data)
 		fault(t, w, vendorsim.FaultMediaExpired)
 		if _, err := download(t, c, m.File); !errors.Is(err, network.ErrMediaGone) {
@@ -42,7 +46,7 @@ func TestPhoneUploadsAFileAgain(t *testing.T) {
 		}
 		offer := networktest.Wait(t, c.Host, 1, offerOf(m))
 		if got, err := download(t, c, offer.Ref); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("the file has %d bytes, %v", len(got), err)
+			t.Errorf("by %s: the file has %d bytes, %v", name, len(got), err)
 		}
 	}
 }
