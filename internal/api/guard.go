@@ -28,6 +28,8 @@ type request struct {
 	authorization string               // the header, "" when it is not given exactly once
 	caller        access.Caller        // whose key it is
 	idem          *gateway.Idempotency // nil: a repetition is a new request
+	w             http.ResponseWriter  // of an operation that reads its body itself
+	r             *http.Request        // of that operation
 	endTurn       func()               // ends the workspace's turn; nil when the request keeps none
 }
 
@@ -44,7 +46,7 @@ func requestOf(ctx context.Context) *request {
 // keeps from huma what huma would misread.
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	q, op := &request{Request: obs.RequestOf(r.Context())}, ctx.Operation()
+	q, op := &request{Request: obs.RequestOf(r.Context()), w: w, r: r}, ctx.Operation()
 	err := a.admit(w, r, q, op)
 	if err == nil {
 		err = a.checkRequest(w, r, q, op)

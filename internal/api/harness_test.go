@@ -22,6 +22,8 @@ import (
 	"postern/internal/db/dbtest"
 	"postern/internal/egress"
 	"postern/internal/gateway"
+	"postern/internal/media/blob"
+	"postern/internal/media/library"
 	"postern/internal/postern"
 	"postern/internal/problem"
 	"postern/internal/seal"
@@ -104,6 +106,7 @@ type server struct {
 	dir     string // of the database
 	url     string // of the PostgreSQL database; "" for the one in dir
 	g       *gateway.Gateway
+	library *library.Library
 	log     *safeBuffer
 
 	closeStore func()
@@ -159,8 +162,8 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore}
-	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
+	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore, library: newLibrary(tb)}
+	s.g = gateway.New(gateway.Options{DB: db, Box: box, Library: s.library, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
 		GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
 		CheckURL: func(u string) error {
 			if !strings.HasPrefix(u, "https://") {
@@ -170,6 +173,20 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 		}})
 	s.open(web.Transport{}, sandbox != nil)
 	return s
+}
+
+// newLibrary keeps files in directories of the test's own.
+func newLibrary(tb testing.TB) *library.Library {
+	tb.Helper()
+	blobs, err := blob.OpenDirectory(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := library.Open(blobs, tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
 }
 
 // open makes the API and the front door before it.
