@@ -43,7 +43,7 @@ type API struct {
 	throttle *throttle
 	bodies   *schema.Checker
 	streams  *streams
-	uploads  *places
+	uploads  *uploads
 	document func() (document, error) // encoded for the first reader
 }
 

@@ -13,31 +13,40 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/api/spec"
 	"postern/internal/media"
 	"postern/internal/media/blob"
 	"postern/internal/obs"
 	"postern/internal/postern"
 )
 
-// openUpload returns the file in the body of a request, and its name. The body is read while
+// open returns the file in the body of a request, and its name. The body is read while
 // the file is.
-func openUpload(w http.ResponseWriter, r *http.Request, name string) (io.Reader, string, error) {
+func (u *uploads) open(w http.ResponseWriter, r *http.Request, name string) (io.Reader, string, error) {
 	if err := plainCoding(r.Header); err != nil {
 		return nil, "", err
 	}
-	if r.ContentLength > postern.MaxMedia+maxEnvelope {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.ContentLength > longest(kind) {
 		return nil, "", postern.Errorf(postern.PayloadTooLarge, "a file may have at most %d bytes", postern.MaxMedia)
 	}
-	now := time.Now()
-	body := &arriving{body: r.Body, deadlines: http.NewResponseController(w), last: now.Add(uploadTime)}
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if kind != "multipart/form-data" {
-		return &notEmpty{r: body}, name, nil
+	body := &arriving{r.Body, http.NewResponseController(w), u.patience, time.Now().Add(uploadTime)}
+	if kind != spec.Form {
+		name, err = safeName("/query/filename", name)
+		return &notEmpty{r: body}, name, err
 	}
 	if err != nil || params["boundary"] == "" {
 		return nil, "", postern.Errorf(postern.UnsupportedMediaType, "the Content-Type of the form has no boundary")
 	}
 	return openForm(body, params["boundary"], name)
+}
+
+// longest returns how many bytes a body of a type may have.
+func longest(kind string) int64 {
+	if kind == spec.Form {
+		return postern.MaxMedia + 2*maxEnvelope
+	}
+	return postern.MaxMedia
 }
 
 // openForm returns the file of a form, which has one part.
@@ -51,14 +60,24 @@ func openForm(body io.Reader, boundary, name string) (io.Reader, string, error) 
 	if part.FormName() != "file" {
 		return nil, "", errForm()
 	}
-	bounded.N = postern.MaxMedia + 2*maxEnvelope
+	bounded.N = longest(spec.Form)
 	if given := part.FileName(); given != "" {
 		name = given
 	}
-	if len(name) > postern.MaxFilename || !plainText(name) {
-		return nil, "", postern.Invalid("/file", "the name of a file is text in UTF-8 of at most %d bytes", postern.MaxFilename)
+	name, err = safeName("/file", name)
+	return &onlyPart{form, notEmpty{r: part}}, name, err
+}
+
+// safeName returns the name of a file in a form that can be used on any system; "" is no name.
+// A name that cannot be accepted is at pointer.
+func safeName(pointer, name string) (string, error) {
+	switch {
+	case name == "":
+		return "", nil
+	case len(name) > postern.MaxFilename || !plainText(name):
+		return "", postern.Invalid(pointer, "the name of a file is text in UTF-8 of at most %d bytes", postern.MaxFilename)
 	}
-	return &onlyPart{form, notEmpty{r: part}}, name, nil
+	return media.SafeName(name, ""), nil
 }
 
 func errForm() error {
@@ -111,16 +130,17 @@ func (e *notEmpty) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// arriving reads a body of which some part must arrive within [uploadWait], and all of it
+// arriving reads a body of which the next part must arrive within a time, and all of it
 // before last.
 type arriving struct {
 	body      io.Reader
 	deadlines *http.ResponseController
+	patience  time.Duration
 	last      time.Time
 }
 
 func (a *arriving) Read(p []byte) (int, error) {
-	deadline := time.Now().Add(uploadWait)
+	deadline := time.Now().Add(a.patience)
 	if a.last.Before(deadline) {
 		deadline = a.last
 	}

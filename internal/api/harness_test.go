@@ -106,6 +106,7 @@ type server struct {
 	dir     string // of the database
 	url     string // of the PostgreSQL database; "" for the one in dir
 	g       *gateway.Gateway
+	blobs   blob.Store
 	library *library.Library
 	log     *safeBuffer
 
@@ -162,7 +163,8 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore, library: newLibrary(tb)}
+	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore}
+	s.keepFiles()
 	s.g = gateway.New(gateway.Options{DB: db, Box: box, Library: s.library, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
 		GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
 		CheckURL: func(u string) error {
@@ -175,18 +177,17 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 	return s
 }
 
-// newLibrary keeps files in directories of the test's own.
-func newLibrary(tb testing.TB) *library.Library {
-	tb.Helper()
-	blobs, err := blob.OpenDirectory(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
+// keepFiles opens a library in directories of the test's own.
+func (s *server) keepFiles() {
+	s.t.Helper()
+	blobs, err := blob.OpenDirectory(s.t.TempDir())
+	if err == nil {
+		s.blobs = blobs
+		s.library, err = library.Open(blobs, s.t.TempDir())
 	}
-	l, err := library.Open(blobs, tb.TempDir())
 	if err != nil {
-		tb.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return l
 }
 
 // open makes the API and the front door before it.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
@@ -21,15 +22,21 @@ import (
 type files struct {
 	gateway  *gateway.Gateway
 	throttle *throttle
-	uploads  *places
+	uploads  *uploads
 	problems *problem.Writer
 	baseURL  string
 }
 
-func newUploads() *places {
-	return newPlaces(maxUploads, maxAllUploads,
-		tooMany(uploadRetry, fmt.Sprintf("the workspace has %d uploads in progress, which is the limit; wait for one to end", maxUploads)),
-		tooMany(uploadRetry, "the server has as many uploads in progress as it can; try again later"))
+// uploads bounds how many files arrive at a time, and how long one may take.
+type uploads struct {
+	*places
+	patience time.Duration // with a client that sends nothing
+}
+
+func newUploads() *uploads {
+	each := fmt.Sprintf("the workspace has %d uploads in progress, which is the limit; wait for one to end", maxUploads)
+	return &uploads{newPlaces(maxUploads, maxAllUploads, tooMany(uploadRetry, each),
+		tooMany(uploadRetry, "the server has as many uploads in progress as it can; try again later")), uploadWait}
 }
 
 type uploadInput struct {
@@ -57,7 +64,7 @@ func (h files) upload(ctx context.Context, q *request, in *uploadInput) (*keptFi
 }
 
 func (h files) receive(ctx context.Context, q *request, name string) (postern.Media, error) {
-	body, name, err := openUpload(q.w, q.r, name)
+	body, name, err := h.uploads.open(q.w, q.r, name)
 	if err != nil {
 		return postern.Media{}, err
 	}

@@ -111,6 +111,11 @@ func (h messages) send(
 	if err != nil {
 		return nil, err
 	}
+	if b.Media != nil {
+		if b.Media.Filename, err = safeName("/media/filename", b.Media.Filename); err != nil {
+			return nil, err
+		}
+	}
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Metadata: b.Metadata,
 		Content: postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra}, Media: (*gateway.NewMedia)(b.Media),
