@@ -58,7 +58,11 @@ func hashOf(text string) string {
 // keep uploads a file and returns its id.
 func (t *tenant) keep(content, filename string) string {
 	t.t.Helper()
-	a := t.do("POST", "/v1/media?filename="+url.QueryEscape(filename), content, "Content-Type", "application/octet-stream")
+	target := "/v1/media"
+	if filename != "" {
+		target += "?filename=" + url.QueryEscape(filename)
+	}
+	a := t.do("POST", target, content, "Content-Type", "application/octet-stream")
 	a.want(http.StatusCreated, "")
 	return a.member("id")
 }
