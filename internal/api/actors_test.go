@@ -141,7 +141,7 @@ func receivedFile(t *tenant) string {
 	}
 	m.ID, m.Filename = postern.NewMediaID(), "hello.txt"
 	if err := t.db.Media.Add(t.t.Context(), store.MediaRow{Media: m, WorkspaceID: t.ws,
-		DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(), CreatedAt: postern.TimeOf(time.Now())}); err != nil {
+		DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(), CreatedAt: postern.TimeOf(time.Now())}, nil); err != nil {
 		t.t.Fatal(err)
 	}
 	return string(m.ID)

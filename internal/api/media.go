@@ -43,32 +43,25 @@ type uploadInput struct {
 	Filename string `query:"filename" doc:"Name of the file, at most 200 bytes. In a form, the name of its part counts instead, if it has one. Parts of a path and characters that are not safe in a name are removed." example:"invoice.pdf"`
 }
 
-// keptFile is a file that was uploaded, and where it is.
-type keptFile struct {
-	Location string `header:"Location" doc:"Where the new resource is." example:"/v1/media/med_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Body     postern.Media
-}
-
-func (h files) upload(ctx context.Context, q *request, in *uploadInput) (*keptFile, error) {
+func (h files) upload(ctx context.Context, q *request, in *uploadInput) (*made[postern.Media], error) {
 	done, err := h.uploads.take(q.caller.Workspace())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	m, err := h.receive(ctx, q, in.Filename)
+	c, err := h.receive(ctx, q, in.Filename)
 	if err != nil {
 		q.w.Header().Set("Connection", "close") // the rest of the body is not read
-		return nil, err
 	}
-	return &keptFile{mediaPath + string(m.ID), m}, nil
+	return answerMade(c, err, func(m postern.Media) string { return mediaPath + string(m.ID) })
 }
 
-func (h files) receive(ctx context.Context, q *request, name string) (postern.Media, error) {
+func (h files) receive(ctx context.Context, q *request, name string) (gateway.Created[postern.Media], error) {
 	body, name, err := h.uploads.open(q.w, q.r, name)
 	if err != nil {
-		return postern.Media{}, err
+		return gateway.Created[postern.Media]{}, err
 	}
-	return h.gateway.Media.Upload(ctx, q.caller, body, name)
+	return h.gateway.Media.Upload(ctx, q.caller, body, name, q.idem)
 }
 
 const mediaPath = "/v1/media/"

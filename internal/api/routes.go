@@ -50,7 +50,7 @@ func (a *API) routes() {
 	add(a, "POST "+message+"/votes", "voteInPoll", "Vote in a poll", messages.vote, taken)
 	add(a, "POST "+message+"/read", "markMessageRead", "Mark a message as read", messages.markRead, taken)
 
-	add(a, "POST /v1/media", "uploadMedia", "Upload a file", files.upload, takesFile, status(http.StatusCreated))
+	add(a, "POST /v1/media", "uploadMedia", "Upload a file", files.upload, creates, takesFile)
 	add(a, "GET "+file, "getMedia", "Get a file", files.get)
 	add(a, "GET "+file+"/content", "getMediaContent", "Download a file", files.content, givesFile)
 	add(a, "DELETE "+file, "deleteMedia", "Delete a file", files.delete)

@@ -228,6 +228,28 @@ func TestUploadsAtATimeAreCounted(t *testing.T) {
 	mine.put(blank(10), -1).want(http.StatusCreated, "")
 }
 
+// TestUploadIsKeptOnce repeats an upload with one idempotency key, in both forms.
+func TestUploadIsKeptOnce(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("starter")
+	post := func(filename, content string) *answerT {
+		return mine.do("POST", "/v1/media?filename="+filename, content, "Idempotency-Key", "one")
+	}
+	first := post("a.txt", "Hello")
+	first.want(http.StatusCreated, "")
+	body, kind := form(t, "file", "a.txt", "Hello")
+	for _, a := range []*answerT{
+		post("a.txt", "Hello"), mine.do("POST", "/v1/media", body, "Content-Type", kind, "Idempotency-Key", "one"),
+	} {
+		a.want(http.StatusCreated, "")
+		if a.Body.String() != first.Body.String() || a.Header().Get("Idempotent-Replayed") != "true" {
+			t.Errorf("repeated: %s %v", a.Body, a.Header())
+		}
+	}
+	post("a.txt", "Hallo").want(http.StatusUnprocessableEntity, postern.IdempotencyReused)
+	post("b.txt", "Hello").want(http.StatusUnprocessableEntity, postern.IdempotencyReused)
+}
+
 func TestBrokenFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("starter")
