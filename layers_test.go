@@ -25,7 +25,7 @@ var layers = map[string]string{
 	"internal/chaos":               "*",
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",
-	"internal/api":                 "internal/access internal/api/schema internal/api/spec internal/gateway internal/obs internal/paging internal/postern internal/problem internal/qrcode internal/ratelimit internal/reference",
+	"internal/api":                 "internal/access internal/api/schema internal/api/spec internal/gateway internal/media internal/media/blob internal/obs internal/paging internal/postern internal/problem internal/qrcode internal/ratelimit internal/reference",
 	"internal/api/schema":          "internal/postern",
 	"internal/api/spec":            "internal/postern internal/problem internal/reference",
 	"internal/problem":             "internal/obs internal/postern",

@@ -36,6 +36,10 @@ func scopes() map[string][]postern.Scope {
 		"cancelMessage":    {postern.MessagesWrite},
 		"voteInPoll":       {postern.MessagesWrite},
 		"markMessageRead":  {postern.MessagesWrite},
+		"uploadMedia":      {postern.MessagesWrite},
+		"getMedia":         {postern.MessagesRead},
+		"getMediaContent":  {postern.MessagesRead},
+		"deleteMedia":      {postern.MessagesWrite},
 		"listWebhooks":     {postern.WebhooksRead},
 		"createWebhook":    {postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead}, // it outlives the key
 		"getWebhook":       {postern.WebhooksRead},
