@@ -40,8 +40,8 @@ func messageCommands(mux *http.ServeMux, g *gateway.Gateway) {
 			adminResult(w, nil, err)
 			return
 		}
-		file, err := g.Media.Upload(r.Context(), c, r.Body, r.URL.Query().Get("filename"))
-		adminResult(w, file, err)
+		file, err := g.Media.Upload(r.Context(), c, r.Body, r.URL.Query().Get("filename"), nil)
+		adminResult(w, file.Value, err)
 	})
 }
 
