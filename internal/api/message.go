@@ -200,6 +200,10 @@ func (h messages) markRead(ctx context.Context, q *request, in *readInput) (*out
 	return answer(h.gateway.Actions.MarkRead(ctx, q.caller, in.ID))
 }
 
+func (h messages) markPlayed(ctx context.Context, q *request, in *readInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.MarkPlayed(ctx, q.caller, in.ID))
+}
+
 type messagesInput struct {
 	Paging
 	DeviceID  postern.DeviceID `query:"deviceId" doc:"Only messages of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`

@@ -44,6 +44,7 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"deleteMessage":   {text: "Deletes a message that the account sent, on the phones of all recipients. The message stays in lists, with `deletedAt`. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"cancelMessage":   {text: "Cancels a scheduled or queued message of which nothing was sent. Its unit goes back to the quota of the month in which it was accepted.", refuses: []postern.Reason{postern.MessageNotCancelable}},
 		"voteInPoll":      {text: "Votes for options of a poll, in place of an earlier vote of the account; an empty list takes the vote back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"markMessagePlayed": {text: "Tells the sender of a received voice message, audio file or video that it was played. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"markMessageRead": {text: "Tells the sender of a received message that it was read. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 
 		"uploadMedia":     {text: "Keeps a file of at most 100 MiB, to be sent in messages. Its type is found in its bytes. It is kept for 30 days, or for 30 days after the last message with it has expired. The same bytes are stored once. A request whose body stops arriving for 30 seconds, or that takes longer than an hour, is refused. A workspace can have 8 uploads in progress."},
