@@ -24,12 +24,13 @@ import (
 
 // Upload streams a file to the vendor, through a file beside it that is removed afterwards:
 // the vendor wants to know the hash of the encrypted file first.
-func (s *session) Upload(ctx context.Context, f network.File) (ref network.Ref, err error) {
+func (s *session) Upload(ctx context.Context, f network.File) (network.Ref, error) {
 	class := content.ClassOf(f.Kind)
 	if class == "" {
 		return nil, &network.Rejected{Code: postern.MediaUnusable, Detail: "a message of this kind carries no file"}
 	}
-	err = s.transfer(ctx, func(ctx context.Context, c *conn) error {
+	var ref network.Ref
+	err := s.transfer(ctx, func(ctx context.Context, c *conn) (err error) {
 		ref, err = c.upload(ctx, class, f.Body)
 		return err
 	})
