@@ -77,7 +77,7 @@ type Inbound struct {
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
 	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, gateway.SandboxInbound{
 		From: in.Body.From, Content: postern.Content{Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra},
-		Media: (*gateway.NewMedia)(in.Body.Media),
+		Media:   (*gateway.NewMedia)(in.Body.Media),
 		ReplyTo: in.Body.ReplyTo,
 	})
 	return answer(Inbound{id}, err)

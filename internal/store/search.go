@@ -79,7 +79,11 @@ func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageS
 	if q.DeviceID == "" && len(q.Devices) == 1 {
 		q.DeviceID, q.Devices = q.Devices[0], nil
 	}
-	w, upper, lower := s.way(ws, q), q.upper(below), MessagePlace{At: q.Since}
+	upper, lower := q.upper(below), MessagePlace{At: q.Since}
+	w, err := s.way(ctx, ws, q, upper)
+	if err != nil {
+		return p, err
+	}
 	if p.Last, err = s.lookBack(ctx, w, upper, lower, q.look(limit)); err != nil {
 		return p, err
 	}
@@ -244,16 +248,32 @@ func numberFrom(query string, from int) string {
 }
 
 // way returns the narrowest index for a search.
-func (s Messages) way(ws postern.WorkspaceID, q MessageSearch) way {
+func (s Messages) way(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, upper MessagePlace) (way, error) {
 	list, open := words.Query(q.Text)
 	if len(list) == 0 {
-		return q.way(ws)
+		return q.way(ws), nil
 	}
 	if s.db.Postgres() {
-		return way{`message_word`, `workspace_id = ? AND words @@ CAST(? AS tsquery)`, []any{ws, vectorQuery(list, open)}, false}
+		return s.vectorWay(ctx, ws, vectorQuery(list, open), upper)
 	}
 	from := `(SELECT rowid AS n FROM message_word WHERE message_word MATCH ?) AS found`
-	return way{from, `? <> ''`, []any{tableQuery(ws, list, open), "x"}, false}
+	return way{from, `? <> ''`, []any{tableQuery(ws, list, open), "x"}, false}, nil
+}
+
+// vectorWay chooses the index of PostgreSQL for a search by words. Words that are in many of the
+// newest messages are looked for in the order of the messages, which soon finds enough of them;
+// others through the index of words, which has few entries for them. PostgreSQL would choose by
+// statistics, which it may not have yet, and its index of words has no order.
+func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, query string, upper MessagePlace) (way, error) {
+	common := 0
+	err := s.look(ctx, `SELECT count(*) FROM (SELECT words FROM message_word WHERE workspace_id = $1 AND n < $2
+		ORDER BY n DESC LIMIT $3 + 0) AS newest WHERE words @@ CAST($4 AS tsquery)`,
+		[]any{ws, upper.N, messageScan, query}, &common)
+	if common >= commonWord {
+		return way{`message_word`, `workspace_id = ? AND coalesce(words @@ CAST(? AS tsquery), false)`, []any{ws, query}, false}, err
+	}
+	from := `(SELECT n FROM message_word WHERE workspace_id = ? AND words @@ CAST(? AS tsquery) OFFSET 0) AS found`
+	return way{from, `? <> ''`, []any{ws, query, "x"}, false}, err
 }
 
 // vectorQuery returns the query for words in a tsvector of PostgreSQL.
