@@ -206,6 +206,11 @@ func routes() map[string]route {
 		"markMessageRead": {"POST", 202, true, func(t *tenant) (string, string) {
 			return "/v1/messages/" + received(t, connected(t)) + "/read", ""
 		}},
+		"markMessagePlayed": {"POST", 202, true, func(t *tenant) (string, string) {
+			device := connected(t)
+			t.hear(postern.DeviceID(device))
+			return "/v1/messages/" + t.do("GET", "/v1/messages?deviceId="+device, "").list().Data[0].ID + "/played", ""
+		}},
 		"uploadMedia":     {"POST", 201, false, fixed("/v1/media?filename=hello.txt", "Hello")},
 		"getMedia":        {"GET", 200, true, at("/v1/media/", receivedFile, "", "")},
 		"getMediaContent": {"GET", 200, true, at("/v1/media/", receivedFile, "/content", "")},

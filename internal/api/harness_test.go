@@ -97,6 +97,10 @@ func (fakeSandbox) Fault(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) Phone(string) []gateway.PhoneMessage { return nil }
 
+func (fakeSandbox) File(string, string) (io.ReadCloser, postern.Media, error) {
+	return nil, postern.Media{}, postern.Errorf(postern.NotFound, "the phone shows no such file")
+}
+
 // server is an API over a fresh store.
 type server struct {
 	t       testing.TB

@@ -200,12 +200,17 @@ func (h messages) markRead(ctx context.Context, q *request, in *readInput) (*out
 	return answer(h.gateway.Actions.MarkRead(ctx, q.caller, in.ID))
 }
 
+func (h messages) markPlayed(ctx context.Context, q *request, in *readInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.MarkPlayed(ctx, q.caller, in.ID))
+}
+
 type messagesInput struct {
 	Paging
 	DeviceID  postern.DeviceID `query:"deviceId" doc:"Only messages of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	ChatID    string           `query:"chatId" doc:"Only messages of this chat, in any form that to accepts. Write a plus sign as %2B." example:"+15551234567"`
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
-	Status    string           `query:"status" enum:"scheduled,queued,sending,sent,delivered,read,failed,expired,canceled,received" doc:"Only messages in this state."`
+	Status    string           `query:"status" pattern:"^[a-z]+(,[a-z]+)*$" doc:"Only messages in one of these states, separated by commas: scheduled, queued, sending, sent, delivered, read, played, failed, expired, canceled, received." example:"queued,sending"`
+	Text      string           `query:"q" maxLength:"200" doc:"Only messages that contain all of these words: in the text, the name of a file, or the names of a place, contact or poll. The last word may be the beginning of one. Capital letters and accents make no difference. New messages are found after about a second." example:"invoice"`
 	Since     string           `query:"since" format:"date-time" doc:"Only messages created at this time or later." example:"2026-11-21T09:00:00.000Z"`
 	Archived  bool             `query:"archived" doc:"Only messages of numbers that a device was linked to before. Other lists do not contain them." example:"false"`
 	Until     string           `query:"until" format:"date-time" doc:"Only messages created before this time." example:"2026-11-22T09:00:00.000Z"`
@@ -220,10 +225,28 @@ func (h messages) list(ctx context.Context, q *request, in *messagesInput) (*out
 	if err != nil {
 		return nil, err
 	}
+	statuses, err := statusFilter(in.Status)
+	if err != nil {
+		return nil, err
+	}
 	return answerList(h.gateway.Messages.List(ctx, q.caller, gateway.MessageQuery{
-		DeviceID: in.DeviceID, ChatID: chat, Direction: in.Direction, Status: in.Status,
+		DeviceID: in.DeviceID, ChatID: chat, Direction: in.Direction, Statuses: statuses, Text: in.Text,
 		Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
+}
+
+// statusFilter returns the states of a filter; "" selects all.
+func statusFilter(s string) (list []string, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	for one := range strings.SplitSeq(s, ",") {
+		if status := postern.MessageStatus(one); status.Rank() == 0 && !status.IsEnd() {
+			return nil, postern.Invalid("/query/status", "expected states of messages, separated by commas")
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }
 
 // chatFilter normalizes the chatId filter; "" selects all chats.

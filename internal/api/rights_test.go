@@ -21,7 +21,7 @@ func calls() map[string]string {
 		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",
 		"sendMessage": "Messages.Send", "listMessages": "Messages.List", "getMessage": "Messages.Get",
 		"reactToMessage": "Actions.React", "removeReaction": "Actions.React", "editMessage": "Actions.Edit",
-		"deleteMessage": "Actions.Delete", "cancelMessage": "Actions.Cancel", "voteInPoll": "Actions.Vote", "markMessageRead": "Actions.MarkRead",
+		"deleteMessage": "Actions.Delete", "cancelMessage": "Actions.Cancel", "voteInPoll": "Actions.Vote", "markMessageRead": "Actions.MarkRead", "markMessagePlayed": "Actions.MarkPlayed",
 		"uploadMedia": "Media.Upload", "getMedia": "Media.Get", "getMediaContent": "Media.Open", "deleteMedia": "Media.Delete",
 		"listWebhooks": "Webhooks.List", "createWebhook": "Webhooks.Create", "getWebhook": "Webhooks.Get",
 		"deleteWebhook": "Webhooks.Delete", "updateWebhook": "Webhooks.Change", "verifyWebhook": "Webhooks.Verify",

@@ -49,6 +49,7 @@ func (a *API) routes() {
 	add(a, "POST "+message+"/cancel", "cancelMessage", "Cancel a message that has not been sent", messages.cancel)
 	add(a, "POST "+message+"/votes", "voteInPoll", "Vote in a poll", messages.vote, taken)
 	add(a, "POST "+message+"/read", "markMessageRead", "Mark a message as read", messages.markRead, taken)
+	add(a, "POST "+message+"/played", "markMessagePlayed", "Mark a message as played", messages.markPlayed, taken)
 
 	add(a, "POST /v1/media", "uploadMedia", "Upload a file", files.upload, creates, takesFile)
 	add(a, "GET "+file, "getMedia", "Get a file", files.get)

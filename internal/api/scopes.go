@@ -36,6 +36,7 @@ func scopes() map[string][]postern.Scope {
 		"cancelMessage":    {postern.MessagesWrite},
 		"voteInPoll":       {postern.MessagesWrite},
 		"markMessageRead":  {postern.MessagesWrite},
+		"markMessagePlayed": {postern.MessagesWrite},
 		"uploadMedia":      {postern.MessagesWrite},
 		"getMedia":         {postern.MessagesRead},
 		"getMediaContent":  {postern.MessagesRead},

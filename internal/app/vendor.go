@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -64,8 +66,49 @@ type simulated struct{ *vendorsim.Vendor }
 func (s simulated) Inbound(ctx context.Context, account string, in gateway.SandboxInbound) (string, error) {
 	c := simulatedContent(in.Content)
 	c.ReplyTo = in.QuoteOf
+	if in.File != nil {
+		file, err := s.Upload(account, c.Type, in.File)
+		if err != nil {
+			return "", simulatedError(err)
+		}
+		c.Media = describedFile(file, in.Content)
+	}
 	id, err := s.SendContent(ctx, account, in.From, c)
 	return id, simulatedError(err)
+}
+
+// describedFile completes what a simulated phone says about a file.
+func describedFile(file vendorsim.Media, c postern.Content) *vendorsim.Media {
+	m := c.Media
+	file.MimeType, file.FileName, file.Seconds = m.MIMEType, m.Filename, int(math.Ceil(m.Duration))
+	file.Width, file.Height, file.ViewOnce, file.GIF, file.Round = m.Width, m.Height, c.ViewOnce, c.GIF, c.Round
+	return &file
+}
+
+// File reads a file that the phone shows.
+func (s simulated) File(number, networkID string) (io.ReadCloser, postern.Media, error) {
+	shown, err := s.ShownMessage(number, networkID)
+	if err != nil || shown.Media == nil {
+		return nil, postern.Media{}, postern.Errorf(postern.NotFound, "the phone shows no such file")
+	}
+	r, err := s.OpenMedia(*shown.Media)
+	if err != nil {
+		return nil, postern.Media{}, postern.Errorf(postern.NotFound, "the simulated network no longer has the file")
+	}
+	m := shown.Media
+	return r, postern.Media{
+		MIMEType: m.MimeType, Size: m.Size, SHA256: m.SHA256.String(), Filename: m.FileName, Status: postern.MediaReady,
+	}, nil
+}
+
+func shownMedia(m *vendorsim.Media) *gateway.PhoneMedia {
+	if m == nil {
+		return nil
+	}
+	return &gateway.PhoneMedia{
+		MIMEType: m.MimeType, Size: m.Size, SHA256: m.SHA256.String(), Filename: m.FileName,
+		Duration: float64(m.Seconds), Width: m.Width, Height: m.Height,
+	}
 }
 
 // simulatedError translates what the caller can do something about. It leaves out the number
@@ -98,6 +141,9 @@ func shownContent(c vendorsim.Content) postern.Extra {
 		Location: (*postern.Location)(c.Location), Poll: (*postern.Poll)(c.Poll),
 		Mentions: c.Mentions, Forwarded: c.Forwarded,
 	}
+	if m := c.Media; m != nil {
+		shown.ViewOnce, shown.GIF, shown.Round = m.ViewOnce, m.GIF, m.Round
+	}
 	for _, one := range c.Contacts {
 		shown.Contacts = append(shown.Contacts, postern.Contact(one))
 	}
@@ -105,11 +151,7 @@ func shownContent(c vendorsim.Content) postern.Extra {
 }
 
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
-	kind := vendorsim.Delivered
-	if status == postern.Read {
-		kind = vendorsim.Read
-	}
-	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, kind))
+	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, vendorsim.ReceiptKind(status)))
 }
 
 func (s simulated) Fault(ctx context.Context, account, kind string) error {
@@ -122,7 +164,7 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 	for i, m := range shown {
 		list[i] = gateway.PhoneMessage{
 			ID: m.ID, From: m.From, To: m.To, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
-			Extra: shownContent(m.Content),
+			Extra: shownContent(m.Content), Media: shownMedia(m.Media),
 		}
 	}
 	return list

@@ -26,7 +26,7 @@ func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEs
 func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status,
+		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: r.FormValue("status"),
 		ExportRows: number(exportRows),
 		Send:       v.may(postern.MessagesWrite),
 	}
@@ -82,9 +82,9 @@ func search(r *http.Request) (q gateway.MessageQuery, err error) {
 		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
 	}
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
-	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read,
+	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Played,
 		postern.Failed, postern.Expired, postern.Received, postern.Scheduled, postern.Canceled:
-		q.Status = string(s)
+		q.Statuses = []string{string(s)}
 	}
 	switch s := r.FormValue("direction"); s {
 	case postern.Inbound, postern.Outbound:
@@ -211,7 +211,7 @@ func writer(source string) string {
 // recipient who may never read it; 0 if the message is final.
 func every(m postern.Message, now time.Time) time.Duration {
 	switch {
-	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status == postern.Read:
+	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status.Rank() >= postern.Read.Rank():
 		return 0
 	case now.Sub(m.CreatedAt.Std()) < 10*time.Minute:
 		return 2 * time.Second
@@ -260,7 +260,7 @@ func way(m postern.Message) []page.WayStep {
 				"sends it again. The recipient gets it once.",
 			Kind: "now",
 		})
-	case postern.Sent, postern.Delivered, postern.Read, postern.Received: // passed covers these
+	case postern.Sent, postern.Delivered, postern.Read, postern.Played, postern.Received: // passed covers these
 	}
 	return append(append(list, passed(m)...), ahead(m)...)
 }
@@ -303,11 +303,15 @@ type station struct {
 }
 
 func stations(m postern.Message) []station {
-	return []station{
+	list := []station{
 		{"Sent", "The network accepted the message.", m.SentAt},
 		{"Delivered", "The message reached the recipient's phone.", m.DeliveredAt},
 		{"Read", "The recipient read the message.", m.ReadAt},
 	}
+	if m.Content.Kind.IsPlayed() {
+		list = append(list, station{"Played", "The recipient played the message.", m.PlayedAt})
+	}
+	return list
 }
 
 // failed explains why a message was not sent.

@@ -78,6 +78,7 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.MessageSent):          "The network accepted a message.",
 		string(postern.MessageDelivered):     "A message was delivered to the recipient's phone.",
 		string(postern.MessageRead):          "The recipient read a message.",
+		string(postern.MessagePlayed):        "The recipient played a voice message or a video.",
 		string(postern.MessageFailed):        "A message could not be sent.",
 		string(postern.MessageExpired):       "A message expired before it was sent.",
 		string(postern.MessageCanceled):      "A message was canceled before it was sent.",

@@ -89,7 +89,7 @@ func dialReason(err error) Reason {
 		return DNS
 	}
 	switch {
-	case isBlocked(err):
+	case IsBlocked(err):
 		return Blocked
 	case isTimeout(err):
 		return Timeout
@@ -104,7 +104,8 @@ func bodyReason(err error) Reason {
 	return Body
 }
 
-func isBlocked(err error) bool {
+// IsBlocked reports whether an error is due to an address or URL that may not be used.
+func IsBlocked(err error) bool {
 	f, ok := errors.AsType[*Error](err)
 	return ok && f.Reason == Blocked
 }

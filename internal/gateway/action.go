@@ -128,6 +128,20 @@ func (g Actions) MarkRead(ctx context.Context, c access.Caller, id postern.Messa
 	})
 }
 
+// MarkPlayed tells the sender of a voice message or a video that it was played.
+func (g Actions) MarkPlayed(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindPlayed}, func(m postern.Message) error {
+		if m.Direction != postern.Inbound || !m.Content.Kind.IsPlayed() {
+			return postern.Errorf(postern.ActionNotPossible,
+				"only received voice messages, audio and videos can be marked as played")
+		}
+		return nil
+	})
+}
+
 // queue accepts an action on a message if check finds nothing against it.
 func (g Actions) queue(
 	ctx context.Context, c access.Caller, id postern.MessageID, what postern.Content, check func(postern.Message) error,

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 
@@ -36,12 +37,17 @@ type SandboxNetwork interface {
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
 	Phone(number string) []PhoneMessage
+	// File reads the file of a message that the phone of a number shows. The error is NotFound
+	// if there is none. The caller closes it.
+	File(number, networkID string) (io.ReadCloser, postern.Media, error)
 }
 
 // SandboxInbound is a message that a simulated contact writes.
 type SandboxInbound struct {
 	From    string
 	Content postern.Content
+	Media   *NewMedia         // the file, of kinds that carry one: not one at a URL
+	File    io.Reader         // its content, which Inbound finds
 	ReplyTo postern.MessageID // a message of the chat; "" for none
 	QuoteOf string            // its network id, which Inbound finds
 }
@@ -55,7 +61,20 @@ type PhoneMessage struct {
 	Body string       `json:"body" doc:"The text." example:"Hello"`
 	At   postern.Time `json:"at" doc:"When the phone got the message." example:"2026-11-21T09:00:00.000Z" format:"date-time"`
 
+	Media *PhoneMedia `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
+
 	postern.Extra
+}
+
+// PhoneMedia is a file as the simulated phone shows it.
+type PhoneMedia struct {
+	MIMEType string  `json:"mimeType" doc:"Type of the file, as its message declares it." example:"image/jpeg"`
+	Size     int64   `json:"size" doc:"Bytes of the file." example:"48213"`
+	SHA256   string  `json:"sha256" doc:"SHA-256 of the file, in lower-case hexadecimal digits." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+	Filename string  `json:"filename,omitempty" doc:"Name of the file; absent if it has none." example:"invoice.pdf"`
+	Duration float64 `json:"duration,omitzero" doc:"Length of a video or of audio, in seconds; absent from other files." example:"12"`
+	Width    int     `json:"width,omitzero" doc:"Width of a picture or video, in pixels; absent from other files." example:"1280"`
+	Height   int     `json:"height,omitzero" doc:"Height of a picture or video, in pixels; absent from other files." example:"720"`
 }
 
 func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
@@ -197,6 +216,9 @@ func (g SandboxPhones) Inbound(
 	if in.From, err = postern.ParsePhone(in.From); err != nil {
 		return "", postern.Invalid("/from", "%v", err)
 	}
+	if in.Media != nil {
+		in.Content.Media = &postern.Media{Filename: cmp.Or(in.Media.Filename, "file")}
+	}
 	if in.Content, err = in.Content.Checked(); err != nil {
 		return "", err
 	}
@@ -211,7 +233,50 @@ func (g SandboxPhones) Inbound(
 	if err != nil {
 		return "", err
 	}
+	if in.Media == nil {
+		return network.Inbound(ctx, string(d.PhoneNumber), in)
+	}
+	file, err := g.attachInbound(ctx, c, &in)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	in.File = file
 	return network.Inbound(ctx, string(d.PhoneNumber), in)
+}
+
+// attachInbound finds the file that a simulated contact sends, and opens it.
+func (g SandboxPhones) attachInbound(ctx context.Context, c access.Caller, in *SandboxInbound) (io.ReadCloser, error) {
+	if in.Media.URL != "" {
+		return nil, postern.Invalid("/media/url", "a simulated contact sends files by id or as data")
+	}
+	row, err := g.file(ctx, c, NewMessage{Media: in.Media})
+	if err != nil {
+		return nil, err
+	}
+	file := row.Media
+	file.Filename = cmp.Or(in.Media.Filename, file.Filename)
+	in.Content.Media = &file
+	_, r, err := Media{g.core}.open(ctx, row)
+	return r, err
+}
+
+// File reads the file of a message that the phone of a device shows. The caller closes it.
+func (g SandboxPhones) File(
+	ctx context.Context, c access.Caller, id postern.DeviceID, networkID string,
+) (io.ReadCloser, postern.Media, error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return nil, postern.Media{}, err
+	}
+	d, err := g.linkedDevice(ctx, c, id)
+	if err != nil {
+		return nil, postern.Media{}, err
+	}
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return nil, postern.Media{}, err
+	}
+	return network.File(string(d.PhoneNumber), networkID)
 }
 
 // Receipt lets the recipient of an outbound message confirm it.

@@ -269,8 +269,8 @@ type (
 		Ref       Ref    // nil: the phone does not have the file either
 	}
 
-	// Receipt reports the progress of outbound messages: postern.Delivered or
-	// postern.Read.
+	// Receipt reports the progress of outbound messages: postern.Delivered,
+	// postern.Read or postern.Played.
 	Receipt struct {
 		NetworkIDs []string
 		Chats      []string // the names of the chat with the one who confirms; others' messages are not meant

@@ -15,6 +15,7 @@ const (
 	KindRevoke   Kind = "revoke"   // deletes the message for everyone
 	KindVote     Kind = "vote"     // Content.Poll.Options are the chosen options; none takes the vote back
 	KindRead     Kind = "read"     // tells the sender that the message was read
+	KindPlayed   Kind = "played"   // tells the sender that the message was played
 )
 
 // State is what actions have made of a message.

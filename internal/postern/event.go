@@ -13,6 +13,7 @@ const (
 	MessageSent          EventType = "message.sent"
 	MessageDelivered     EventType = "message.delivered"
 	MessageRead          EventType = "message.read"
+	MessagePlayed        EventType = "message.played"
 	MessageFailed        EventType = "message.failed"
 	MessageExpired       EventType = "message.expired"
 	MessageCanceled      EventType = "message.canceled"
@@ -41,7 +42,7 @@ const (
 // EventTypes lists the types to which an endpoint can subscribe.
 func EventTypes() []EventType {
 	return []EventType{
-		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessageFailed,
+		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessagePlayed, MessageFailed,
 		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, PollVote,
 		MediaReadyEv, MediaFailedEv,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,

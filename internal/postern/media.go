@@ -28,6 +28,7 @@ type Media struct {
 	Filename    string      `json:"filename,omitempty" doc:"Name of the file; absent if it has none." example:"invoice.pdf"`
 	Status      MediaStatus `json:"status" enum:"pending,ready,failed,expired" doc:"pending: the file is being fetched. ready: it can be read. failed: it could not be fetched. expired: it was removed." example:"ready"`
 	Recoverable bool        `json:"recoverable,omitzero" doc:"True if the file failed and a request for it tries again; otherwise absent." example:"true"`
+	Detail      string      `json:"detail,omitempty" doc:"Why the file failed, for people; otherwise absent." example:"the server responded with status 404"`
 	Duration    float64     `json:"duration,omitzero" doc:"Length of a video or of audio, in seconds; absent if it is not known." example:"12.5"`
 	Width       int         `json:"width,omitzero" doc:"Width of a picture or video, in pixels; absent if it is not known." example:"1280"`
 	Height      int         `json:"height,omitzero" doc:"Height of a picture or video, in pixels; absent if it is not known." example:"720"`
@@ -44,6 +45,9 @@ func (k Kind) HasMedia() bool {
 
 // hasCaption reports whether messages of the kind may have a text beside their file.
 func (k Kind) hasCaption() bool { return k == KindImage || k == KindVideo || k == KindDocument }
+
+// IsPlayed reports whether messages of the kind are played.
+func (k Kind) IsPlayed() bool { return k == KindVideo || k == KindAudio || k == KindVoice }
 
 // mayBeViewedOnce reports whether the file of a message of the kind can be sent for one view.
 func (k Kind) mayBeViewedOnce() bool {

@@ -11,6 +11,7 @@ const (
 	Sent      MessageStatus = "sent"
 	Delivered MessageStatus = "delivered"
 	Read      MessageStatus = "read"
+	Played    MessageStatus = "played"
 	Failed    MessageStatus = "failed"
 	Expired   MessageStatus = "expired"
 	Canceled  MessageStatus = "canceled"
@@ -32,9 +33,16 @@ func (s MessageStatus) Rank() int {
 		return 5
 	case Read:
 		return 6
+	case Played:
+		return 7
 	case Failed, Expired, Canceled, Received:
 	}
 	return 0
+}
+
+// IsEnd reports whether a message in the state is never sent, or was received.
+func (s MessageStatus) IsEnd() bool {
+	return s == Failed || s == Expired || s == Canceled || s == Received
 }
 
 // FailureCode is the cause of a failed message.

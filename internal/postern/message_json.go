@@ -19,7 +19,7 @@ type MessageObject struct {
 	Truncated   bool              `json:"truncated,omitzero" doc:"True if a received text was longer than the limit and was cut; otherwise absent." example:"true"`
 	Media       *Media            `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
 	ReplyTo     Maybe             `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
-	Status      MessageStatus     `json:"status" enum:"scheduled,queued,sending,sent,delivered,read,failed,expired,canceled,received" doc:"How far the message has come. It only moves forward. Inbound messages are received." example:"queued"`
+	Status      MessageStatus     `json:"status" enum:"scheduled,queued,sending,sent,delivered,read,played,failed,expired,canceled,received" doc:"How far the message has come. It only moves forward. Inbound messages are received." example:"queued"`
 	Error       *Failure          `json:"error" nullable:"true" doc:"Why the message failed, or could not be read."`
 	NetworkID   string            `json:"networkId" doc:"The id the message has on the network, chosen before the first attempt." example:"3EB0A1B2C3D4E5F60718"`
 	Source      string            `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"api"`

@@ -56,6 +56,8 @@ type Engine struct {
 	suspects  []postern.DeviceID // the previous process may have crashed because of these
 	probation *probation
 
+	uploads, downloads slots // files of all devices that are sent and fetched
+
 	connects chan struct{} // a slot for each connection that is being opened
 
 	mu          sync.Mutex
@@ -72,6 +74,7 @@ func New(opts Options) *Engine {
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
+		uploads: make(slots, allUploads), downloads: make(slots, allDownloads),
 		connects:    make(chan struct{}, parallelConnects),
 		pacers:      map[postern.DeviceID]*pacer{},
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},
@@ -110,6 +113,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
 	group.Go(func() error { return e.maintain(ctx) })
 	group.Go(func() error { return e.schedule(ctx) })
+	group.Go(func() error { return e.fetchURLs(ctx) })
 	err = group.Wait()
 	e.quiesce()
 	return err

@@ -23,6 +23,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.receive(ctx, undecryptable(h.d, u))
 	case network.Echo:
 		return h.receive(ctx, echo(h.d, u))
+	case network.Offered:
+		return h.offered(ctx, u)
 	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)

@@ -34,6 +34,24 @@ const (
 
 	unlinkTimeout = 10 * time.Second
 
+	devicePreparations = 4 // files of a device that are handed to the network at a time
+	allUploads         = 8 // of all devices
+	deviceDownloads    = 2 // files that are fetched for a device at a time
+	allDownloads       = 8 // of all devices
+	workspaceFetches   = 4 // files that are fetched from URLs for a workspace at a time
+	allFetches         = 32
+	maxHeld            = 100            // chats that wait for a file while others are served
+	uploadLife         = 24 * time.Hour // of what the network knows of a file, for new messages
+	uploadFirst        = 2 * time.Second
+	uploadMax          = 5 * time.Minute
+	downloadTimeout    = 10 * time.Minute
+	fetchFirst         = 5 * time.Second // after the first attempt that failed; doubled each time
+	fetchMax           = time.Hour
+	maxFetches         = 12        // attempts to download a file: about five hours
+	maxURLTries        = 5         // about two minutes
+	phoneRequests      = 3         // for one file
+	phoneWait          = time.Hour // for the answer of a phone, which may be off
+
 	maintenanceInterval = 5 * time.Second
 	expireChunk         = 200
 	scheduleInterval    = time.Second

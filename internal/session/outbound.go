@@ -10,6 +10,11 @@ import (
 // outbound returns a message in the form in which the driver sends it, at each attempt.
 func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.Outbound, err error) {
 	out = network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}
+	if m.Content.Media != nil {
+		if out.File, err = e.attachment(ctx, m, 0); err != nil {
+			return out, err
+		}
+	}
 	if m.ReplyTo != "" {
 		quoted, err := e.db.Messages.Get(ctx, m.WorkspaceID, postern.MessageID(m.ReplyTo))
 		if postern.ReasonOf(err) == postern.NotFound { // it was removed since

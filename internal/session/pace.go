@@ -127,7 +127,7 @@ func (l *liveSession) sendFree() (tried int, err error) {
 }
 
 func (l *liveSession) queued(kind store.ChatKind, limit int) ([]store.QueuedMessage, error) {
-	return l.e.db.Outbox.NextOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), limit)
+	return l.e.db.Outbox.NextOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), l.held, limit)
 }
 
 // lookAgain starts the sender again after the shortest of the waits; 0 means no
@@ -143,12 +143,28 @@ func (l *liveSession) lookAgain(waits ...time.Duration) {
 }
 
 // sendSome sends messages in their order until hold makes one wait, and returns
-// for how long.
+// for how long. Messages whose files are not on the network yet wait, with those behind them
+// in their chats; each such chat counts as tried, because the next batch goes without it.
 func (l *liveSession) sendSome(
 	list []store.QueuedMessage, hold func(store.QueuedMessage) time.Duration,
 ) (tried int, wait time.Duration, err error) {
 	for _, m := range list {
 		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
+			continue
+		}
+		if slices.Contains(l.held, m.ChatID) {
+			continue
+		}
+		ready, err := l.isReady(m)
+		if err != nil {
+			return tried, 0, err
+		}
+		if !ready {
+			if len(l.held) == maxHeld {
+				return tried, 0, nil
+			}
+			l.held = append(l.held, m.ChatID)
+			tried++
 			continue
 		}
 		if wait = hold(m); wait > 0 {

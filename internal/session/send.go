@@ -28,8 +28,13 @@ type liveSession struct {
 	closed  bool
 	work    sync.WaitGroup
 
+	files     map[prepared]*preparation // that are not on the network yet
+	preparing int                       // of them
+	loads     downloads
+
 	// Used by the sending goroutine only.
 	retry map[postern.MessageID]resend
+	held  []string    // chats whose next message waits for its file
 	paced *time.Timer // starts the sender again when the pace allows one more
 }
 
@@ -44,12 +49,14 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
 	l := &liveSession{
 		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
-		retry: map[postern.MessageID]resend{},
+		retry: map[postern.MessageID]resend{}, files: map[prepared]*preparation{},
+		loads: downloads{running: map[postern.MediaID]bool{}},
 	}
 	e.mu.Lock()
 	e.live[id] = l
 	e.mu.Unlock()
 	l.kick()
+	l.fetchFiles()
 }
 
 // goDark stops the sending of a device whose connection has ended.
@@ -132,6 +139,7 @@ func (l *liveSession) idle() bool {
 
 // drain sends until nothing can be sent now.
 func (l *liveSession) drain() {
+	l.held = nil
 	for {
 		n, err := l.sendBatch()
 		switch {
@@ -143,6 +151,7 @@ func (l *liveSession) drain() {
 		if l.idle() {
 			return
 		}
+		l.held = nil
 	}
 }
 
@@ -170,7 +179,7 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	if pace != (postern.Pace{}) {
 		return l.sendPaced(pace)
 	}
-	list, err := l.e.db.Outbox.Next(l.ctx, l.id, sendBatch+len(l.retry))
+	list, err := l.e.db.Outbox.Next(l.ctx, l.id, l.held, sendBatch+len(l.retry))
 	if err != nil {
 		return 0, err
 	}
@@ -200,6 +209,9 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if now := l.e.db.Now(); m.ExpiresAt <= now {
 		_, err := l.e.db.Outbox.Expire(l.ctx, now, expireChunk)
 		return err
+	}
+	if err := l.failure(m.Message); err != nil {
+		return l.settleUnsent(m, err)
 	}
 	out, err := l.e.outbound(l.ctx, m.Message)
 	if err != nil {
@@ -269,7 +281,7 @@ func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
 // beforeFirstFrame reports whether a refusal comes before the first frame of the
 // message is sent.
 func beforeFirstFrame(c postern.FailureCode) bool {
-	return c == postern.RecipientNotFound || c == postern.EncryptionFailed
+	return c == postern.RecipientNotFound || c == postern.EncryptionFailed || c == postern.MediaUnusable
 }
 
 // repeat schedules another attempt after an unknown outcome: under the same id,

@@ -36,7 +36,7 @@ func standingOf(m *postern.Message, status postern.MessageStatus) (s standing) {
 	}
 	s.accepted = 1
 	switch status {
-	case postern.Delivered, postern.Read:
+	case postern.Delivered, postern.Read, postern.Played:
 		s.sent, s.delivered = 1, 1
 	case postern.Sent:
 		s.sent = 1

@@ -72,10 +72,12 @@ func (s Media) Waiting(ctx context.Context, device postern.DeviceID, limit int) 
 		device, limit)
 }
 
-// Fetching returns up to limit files to send that are not fetched yet, in the order of the time
-// at which that is to be tried.
-func (s Media) Fetching(ctx context.Context, limit int) ([]MediaRow, error) {
-	return s.list(ctx, `status = 'pending' AND message_id = '' ORDER BY next_at LIMIT $1 + 0`, limit)
+// Fetching returns the files to send that are not fetched yet: up to perWorkspace of each
+// workspace and limit in all, in the order of the time at which that is to be tried.
+func (s Media) Fetching(ctx context.Context, perWorkspace, limit int) ([]MediaRow, error) {
+	return s.list(ctx, `id IN (SELECT f.id FROM (SELECT id, next_at, row_number() OVER (PARTITION BY workspace_id
+		ORDER BY next_at, id) AS place FROM media WHERE status = 'pending' AND message_id = '') AS f
+		WHERE f.place <= $1 ORDER BY f.next_at LIMIT $2 + 0) ORDER BY next_at`, perWorkspace, limit)
 }
 
 func (s Media) list(ctx context.Context, where string, args ...any) (list []MediaRow, err error) {

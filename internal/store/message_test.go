@@ -113,7 +113,7 @@ func TestMessagesLeaveInTheOrderTheyWereAccepted(t *testing.T) {
 		for range 100 {
 			want = append(want, string(queue(t, db, d).ID))
 		}
-		list, err := db.Outbox.Next(t.Context(), d.ID, 1000)
+		list, err := db.Outbox.Next(t.Context(), d.ID, nil, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

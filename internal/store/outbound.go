@@ -214,9 +214,18 @@ type QueuedMessage struct {
 	FrameLeft bool
 }
 
-// Next returns up to limit messages that a device still has to send, oldest first.
-func (s Outbox) Next(ctx context.Context, device postern.DeviceID, limit int) ([]QueuedMessage, error) {
-	return s.queued(ctx, ``, device, limit)
+// Next returns up to limit messages that a device still has to send, oldest first, except
+// those of some chats.
+func (s Outbox) Next(ctx context.Context, device postern.DeviceID, except []string, limit int) ([]QueuedMessage, error) {
+	if len(except) == 0 {
+		return s.queued(ctx, ``, device, limit)
+	}
+	return s.queued(ctx, s.without(3), device, limit, asJSON(except))
+}
+
+// without returns the condition that a message belongs to none of the chats of a parameter.
+func (s Outbox) without(parameter int) string {
+	return ` AND m.chat_id NOT IN ` + s.db.InList(parameter)
 }
 
 // queued returns the queued messages for which the condition more holds. The parameters are
@@ -257,9 +266,9 @@ func hasMessages() string {
 }
 
 // NextOf returns up to limit messages of a kind that a device still has to send, oldest
-// first. An inbound message counts as lately arrived from since on.
+// first, except those of some chats. An inbound message counts as lately arrived from since on.
 func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time,
-	limit int) ([]QueuedMessage, error) {
+	except []string, limit int) ([]QueuedMessage, error) {
 	if kind == Repeating {
 		return s.queued(ctx, ` AND m.frame_left = 1`, device, limit)
 	}
@@ -268,7 +277,10 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(),
 		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
-	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
+	if len(except) == 0 {
+		return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
+	}
+	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
 }
 
 // MarkSending records, before the first frame leaves, that a message may have reached the

@@ -146,6 +146,9 @@ func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.M
 	m postern.Message, err error,
 ) {
 	at := postern.TimeOf(s.db.Now())
+	if pretendsToCancel() {
+		return Messages(s).Get(ctx, ws, id)
+	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled' WHERE workspace_id = $1 AND id = $2
 			AND about = '' AND frame_left = 0 AND status IN ('queued', 'scheduled') RETURNING `+messageColumns, ws, id))
@@ -163,6 +166,7 @@ func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.M
 
 // Due queues up to limit scheduled messages whose time has come, and returns how many.
 func (s Outbox) Due(ctx context.Context, now postern.Time, limit int) (n int, err error) {
+	now = dueAt(now)
 	due, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM message WHERE status = 'scheduled'
 		AND send_at <= $1 LIMIT 1) AS due`, now)()
 	if err != nil || !due {
@@ -333,9 +337,9 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	return recordEvents(t, events)
 }
 
-var saveReceipts = db.NewStatement("message, reached, sent, delivered, read",
+var saveReceipts = db.NewStatement("message, reached, sent, delivered, read, played",
 	`UPDATE message SET status = @reached, error_code = '', error_detail = '', sent_at = @sent, delivered_at = @delivered,
-		read_at = @read
+		read_at = @read, played_at = @played
 	[FROM @rows] WHERE id = @message`)
 
 // saveMoved writes messages whose status changed; the map holds the previous status.
@@ -343,7 +347,7 @@ func saveMoved(t *db.Tx, moved map[*postern.Message]postern.MessageStatus) error
 	rows := make([][]any, 0, len(moved))
 	for m, from := range moved {
 		t.Note(MessageMoved{m, from})
-		rows = append(rows, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt})
+		rows = append(rows, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt, m.PlayedAt})
 	}
 	_, err := t.Each(saveReceipts, rows)
 	return err
@@ -381,7 +385,7 @@ func (o Receipt) move(m *postern.Message) (events []eventAt, err error) {
 	if !movable(*m) {
 		return nil, nil
 	}
-	steps := []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read}
+	steps := []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read, postern.Played}
 	for _, s := range steps[:slices.Index(steps, o.Status)+1] {
 		if m.Status.Rank() >= s.Rank() {
 			continue
@@ -410,11 +414,14 @@ func movable(m postern.Message) bool {
 func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Message {
 	m.Status, m.Error = s, nil
 	m.SentAt = cmp.Or(m.SentAt, o.At)
-	if s == postern.Delivered || s == postern.Read {
+	if s.Rank() >= postern.Delivered.Rank() {
 		m.DeliveredAt = cmp.Or(m.DeliveredAt, o.At)
 	}
-	if s == postern.Read {
+	if s.Rank() >= postern.Read.Rank() {
 		m.ReadAt = cmp.Or(m.ReadAt, o.At)
+	}
+	if s == postern.Played {
+		m.PlayedAt = cmp.Or(m.PlayedAt, o.At)
 	}
 	return m
 }

@@ -57,7 +57,7 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 	const known = "USING INDEX message_known (device_id=? AND chat_id=?"
 	next := func(kind ChatKind) func() error {
 		return func() error {
-			_, err := db.Outbox.NextOf(t.Context(), "d", kind, testNow, 65)
+			_, err := db.Outbox.NextOf(t.Context(), "d", kind, testNow, []string{"c"}, 65)
 			return err
 		}
 	}

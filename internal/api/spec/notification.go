@@ -214,6 +214,7 @@ func told() map[postern.EventType]string {
 		postern.MessageSent:          "The network accepted a message.",
 		postern.MessageDelivered:     "A message arrived at the recipient's phone.",
 		postern.MessageRead:          "The recipient has read a message.",
+		postern.MessagePlayed:        "The recipient has played a voice message or a video.",
 		postern.MessageFailed:        "A message could not be sent; error says why.",
 		postern.MessageExpired:       "A message expired before its first attempt.",
 		postern.MessageCanceled:      "A message was canceled before its first attempt.",

@@ -418,7 +418,7 @@ func state(status string) templ.Component {
 // colour is here and not in a Go file so that the style sheet's build sees it.
 func colour(status string) string {
 	switch status {
-	case "connected", "active", "succeeded", "completed", "delivered", "read":
+	case "connected", "active", "succeeded", "completed", "delivered", "read", "played":
 		return "badge-success"
 	case "connecting", "linking", "pending", "running", "queued", "sending":
 		return "badge-info"

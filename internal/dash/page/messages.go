@@ -54,6 +54,7 @@ func messageStates() []Choice {
 		{"sent", "Sent"},
 		{"delivered", "Delivered"},
 		{"read", "Read"},
+		{"played", "Played"},
 		{"failed", "Failed"},
 		{"expired", "Expired"},
 	}

@@ -50,11 +50,13 @@ func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE
 	return msg, nil
 }
 
-// markRead tells the sender of a message that it was read. The network does not answer.
-func (c *conn) markRead(ctx context.Context, to types.JID, m network.Outbound) (time.Time, error) {
+// confirm tells the sender of a message that it was read or played. The network does not answer.
+func (c *conn) confirm(
+	ctx context.Context, to types.JID, m network.Outbound, how types.ReceiptType,
+) (time.Time, error) {
 	now := time.Now()
-	if err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, to); err != nil {
-		return time.Time{}, unsent(err)
+	if err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, to, how); err != nil {
+		return time.Time{}, unsent("send", err)
 	}
 	return now.UTC(), nil
 }

@@ -88,7 +88,7 @@ func TestReceiptKinds(t *testing.T) {
 	tests := map[types.ReceiptType]postern.MessageStatus{
 		types.ReceiptTypeDelivered: postern.Delivered,
 		types.ReceiptTypeRead:      postern.Read,
-		types.ReceiptTypePlayed:    postern.Read,
+		types.ReceiptTypePlayed:    postern.Played,
 		types.ReceiptTypeSender:    "",
 		types.ReceiptTypeReadSelf:  "",
 		types.ReceiptTypeRetry:     "",

@@ -1,0 +1,217 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"postern/internal/media/library"
+	"postern/internal/network"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// errUnprepared means that a message cannot be sent before its file was handed to the network.
+var errUnprepared = errors.New("the file of the message is not on the network yet")
+
+// attached is what is stored of a file that a device has handed to the network.
+type attached struct {
+	Ref       network.Ref `json:"ref"`
+	MIMEType  string      `json:"mimeType"`
+	Thumbnail []byte      `json:"thumbnail,omitempty"`
+	Waveform  []byte      `json:"waveform,omitempty"`
+	Animated  bool        `json:"animated,omitempty"`
+}
+
+// attachment returns the file of a message as the driver sends it. The error is errUnprepared
+// if the file was not handed to the network since a time, and a [*network.Rejected] if it
+// never will be.
+func (e *Engine) attachment(ctx context.Context, m postern.Message, since postern.Time) (*network.Attachment, error) {
+	file := m.Content.Media
+	switch {
+	case file.Status == postern.MediaFailed:
+		return nil, mediaFailed(file.Detail)
+	case file.Status == postern.MediaExpired:
+		return nil, mediaFailed("the file was removed before it was sent")
+	case e.library == nil:
+		return nil, mediaFailed("this server sends no files")
+	}
+	sealed, ok, err := e.db.Media.Upload(ctx, file.ID, m.DeviceID, m.Content.Kind, since)
+	if err != nil || !ok {
+		return nil, orUnprepared(err)
+	}
+	b, err := e.g.Sessions.OpenSource(file.ID, sealed)
+	if err != nil {
+		return nil, err
+	}
+	var a attached
+	if err := json.Unmarshal(b, &a); err != nil {
+		return nil, fmt.Errorf("read what the network knows of a file: %w", err)
+	}
+	return (*network.Attachment)(&a), nil
+}
+
+func orUnprepared(err error) error {
+	if err == nil {
+		return errUnprepared
+	}
+	return err
+}
+
+func mediaFailed(detail string) error {
+	return &network.Rejected{Code: postern.MediaUnusable, Detail: detail}
+}
+
+// preparation is the work on a file before messages of a kind with it can be sent.
+type preparation struct {
+	running bool
+	err     error // final, of the last try
+	wait    time.Duration
+	again   time.Time // when the next try may start
+}
+
+// prepared names a file and the kind of the messages that carry it.
+type prepared struct {
+	file postern.MediaID
+	kind postern.Kind
+}
+
+// isReady reports whether nothing keeps a message from being tried now. If its file is not on
+// the network, that is begun, and the sender is started again at its end.
+func (l *liveSession) isReady(m store.QueuedMessage) (bool, error) {
+	file := m.Content.Media
+	if file == nil || file.Status != postern.MediaReady || l.e.library == nil {
+		return file == nil || file.Status != postern.MediaPending, nil
+	}
+	_, err := l.e.attachment(l.ctx, m.Message, uploadedSince(l.e.db.Now()))
+	if !errors.Is(err, errUnprepared) {
+		return err == nil, err
+	}
+	return l.prepare(m), nil
+}
+
+func uploadedSince(now postern.Time) postern.Time { return now.Add(-uploadLife) }
+
+// prepare begins to hand a file to the network, unless it is under way or has to wait. It
+// reports whether that has failed for good.
+func (l *liveSession) prepare(m store.QueuedMessage) (failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := prepared{m.Content.Media.ID, m.Content.Kind}
+	p := l.files[key]
+	if p == nil {
+		p = &preparation{}
+	}
+	switch {
+	case p.err != nil:
+		return true
+	case p.running, l.closed, time.Now().Before(p.again), l.preparing >= devicePreparations:
+		return false
+	}
+	p.running = true
+	l.files[key] = p
+	l.preparing++
+	l.work.Go(func() { l.handOver(m, p) })
+	return false
+}
+
+// handOver makes a file fit for its message, hands it to the network and stores what the
+// network knows of it.
+func (l *liveSession) handOver(m store.QueuedMessage, p *preparation) {
+	err := l.e.upload(l.ctx, l.session, m.Message)
+	l.mu.Lock()
+	p.running = false
+	l.preparing--
+	var wait time.Duration
+	switch {
+	case err == nil:
+		delete(l.files, prepared{m.Content.Media.ID, m.Content.Kind})
+	case isFinal(err):
+		p.err = err
+	default:
+		p.wait = min(max(2*p.wait, uploadFirst), uploadMax)
+		p.again, wait = time.Now().Add(p.wait), p.wait
+	}
+	l.mu.Unlock()
+	if wait > 0 {
+		l.later(wait, err)
+		return
+	}
+	l.kick()
+}
+
+func isFinal(err error) bool {
+	_, final := errors.AsType[*network.Rejected](err)
+	return final
+}
+
+// failure returns why the file of a message can never be sent, or nil.
+func (l *liveSession) failure(m postern.Message) error {
+	if m.Content.Media == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := prepared{m.Content.Media.ID, m.Content.Kind}
+	p := l.files[key]
+	if p == nil || p.err == nil {
+		return nil
+	}
+	delete(l.files, key)
+	return p.err
+}
+
+// upload prepares a file and hands it to the network.
+func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Message) error {
+	if err := e.uploads.enter(ctx); err != nil {
+		return err
+	}
+	defer e.uploads.leave()
+	file := *m.Content.Media
+	p, err := e.library.Prepare(ctx, m.WorkspaceID, file, m.Content.Kind)
+	if err != nil {
+		if postern.ReasonOf(err) == postern.ValidationFailed {
+			return mediaFailed(detailOf(err))
+		}
+		return err
+	}
+	defer library.Discard(p.Body)
+	ref, err := s.Upload(ctx, network.File{Kind: m.Content.Kind, Body: p.Body})
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(attached{ref, p.MIMEType, p.Thumbnail, p.Waveform, p.Animated})
+	if err != nil {
+		return err
+	}
+	sealed := e.g.Sessions.SealSource(file.ID, b)
+	return e.db.Media.SetUpload(ctx, file.ID, m.DeviceID, m.Content.Kind, sealed, e.db.Now())
+}
+
+// detailOf returns the text of an error about a file.
+func detailOf(err error) string {
+	var p *postern.Error
+	if errors.As(err, &p) {
+		for _, f := range p.Fields {
+			return f.Detail
+		}
+		return p.Detail
+	}
+	return err.Error()
+}
+
+// slots bound how much is done at a time.
+type slots chan struct{}
+
+func (s slots) enter(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s slots) leave() { <-s }

@@ -1,0 +1,200 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"postern/internal/media/library"
+	"postern/internal/network"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// downloads fetch the files of messages that a device has received, a few at a time. What is
+// not fetched yet waits in the database.
+type downloads struct {
+	running map[postern.MediaID]bool
+	timer   *time.Timer // looks again when the next file is due
+}
+
+// fetchFiles begins to fetch the files that are due.
+func (l *liveSession) fetchFiles() {
+	if l.e.library == nil {
+		return
+	}
+	l.mu.Lock()
+	free := !l.closed && len(l.loads.running) < deviceDownloads
+	l.mu.Unlock()
+	if !free {
+		return
+	}
+	list, err := l.e.db.Media.Waiting(l.ctx, l.id, 2*deviceDownloads)
+	if err != nil {
+		l.lookForFiles(storeRetryWait)
+		return
+	}
+	now := l.e.db.Now()
+	for _, f := range list {
+		if f.NextAt > now {
+			l.lookForFiles(time.Duration(f.NextAt-now) * time.Millisecond)
+			return
+		}
+		l.begin(f)
+	}
+}
+
+// lookForFiles calls fetchFiles after a while. There is one such timer per connection.
+func (l *liveSession) lookForFiles(wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loads.timer != nil {
+		l.loads.timer.Stop()
+	}
+	if !l.closed {
+		l.loads.timer = time.AfterFunc(wait, l.fetchFiles)
+	}
+}
+
+// begin begins to fetch a file, unless that is under way or enough others are.
+func (l *liveSession) begin(f store.MediaRow) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.loads.running[f.ID] || len(l.loads.running) >= deviceDownloads {
+		return
+	}
+	l.loads.running[f.ID] = true
+	l.work.Go(func() { l.load(f) })
+}
+
+// load fetches a file and then looks for the next one.
+func (l *liveSession) load(f store.MediaRow) {
+	err := l.e.downloads.enter(l.ctx)
+	if err == nil {
+		err = l.e.download(l.ctx, l.session, f)
+		l.e.downloads.leave()
+	}
+	l.mu.Lock()
+	delete(l.loads.running, f.ID)
+	l.mu.Unlock()
+	if err != nil && l.ctx.Err() == nil {
+		l.e.log.WarnContext(l.ctx, "a file was not fetched", "device", l.id, "media", f.ID, "error", err)
+		l.lookForFiles(storeRetryWait)
+		return
+	}
+	l.fetchFiles()
+}
+
+// download makes one attempt to fetch a file, and records its outcome. An error means that
+// nothing was recorded.
+func (e *Engine) download(ctx context.Context, s network.Session, row store.MediaRow) error {
+	source, err := e.g.Sessions.OpenSource(row.ID, row.Source)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
+	defer cancel()
+	file, err := e.receiveFile(ctx, s, row.WorkspaceID, source)
+	switch {
+	case err == nil:
+		return e.keep(ctx, row, file)
+	case errors.Is(err, network.ErrNotConnected):
+		return err
+	case errors.Is(err, network.ErrMediaUseless):
+		return e.giveUp(ctx, row, false, "the message does not say where its file is")
+	case errors.Is(err, network.ErrMediaGone):
+		return e.askPhone(ctx, s, row, source)
+	}
+	return e.postpone(ctx, row, err)
+}
+
+// receiveFile downloads a file and stores it.
+func (e *Engine) receiveFile(
+	ctx context.Context, s network.Session, ws postern.WorkspaceID, source []byte,
+) (postern.Media, error) {
+	f, err := e.library.Scratch()
+	if err != nil {
+		return postern.Media{}, err
+	}
+	defer library.Discard(f)
+	if err := s.Download(ctx, source, f); err != nil {
+		return postern.Media{}, err
+	}
+	return e.library.Keep(ctx, ws, f)
+}
+
+// keep records that a file is ready.
+func (e *Engine) keep(ctx context.Context, row store.MediaRow, file postern.Media) error {
+	file.ID, file.Filename = row.ID, cmp.Or(file.Filename, row.Filename)
+	if file.Duration == 0 {
+		file.Duration = row.Duration
+	}
+	if file.Width == 0 || file.Height == 0 {
+		file.Width, file.Height = row.Width, row.Height
+	}
+	row.Media = file
+	return e.db.Media.Settle(ctx, row, e.db.Now())
+}
+
+// giveUp records that a file could not be fetched.
+func (e *Engine) giveUp(ctx context.Context, row store.MediaRow, recoverable bool, detail string) error {
+	row.Status, row.Recoverable, row.Detail = postern.MediaFailed, recoverable, detail
+	return e.db.Media.Settle(ctx, row, e.db.Now())
+}
+
+// askPhone asks the account's phone to upload a file again, which the network no longer has.
+// After a few times without success it gives up.
+func (e *Engine) askPhone(ctx context.Context, s network.Session, row store.MediaRow, source []byte) error {
+	if row.Attempts >= phoneRequests {
+		return e.giveUp(ctx, row, true, "the network no longer has the file, and the phone has not uploaded it again")
+	}
+	m, err := e.db.Messages.Get(ctx, row.WorkspaceID, row.MessageID)
+	if err != nil {
+		return err
+	}
+	err = s.RequestMedia(ctx, network.MediaRequest{
+		NetworkID: m.NetworkID, ChatID: m.ChatID, FromMe: m.Direction == postern.Outbound, Ref: source,
+	})
+	if err != nil {
+		return err
+	}
+	return e.db.Media.Postpone(ctx, row.ID, row.Source, row.Attempts+1, e.db.Now().Add(phoneWait))
+}
+
+// postpone records a failed attempt that may succeed later.
+func (e *Engine) postpone(ctx context.Context, row store.MediaRow, why error) error {
+	if row.Attempts >= maxFetches {
+		return e.giveUp(ctx, row, true, "the file could not be downloaded from the network")
+	}
+	e.log.InfoContext(ctx, "a file is fetched later", "media", row.ID, "attempt", row.Attempts+1, "error", why)
+	wait := min(fetchFirst<<row.Attempts, fetchMax)
+	return e.db.Media.Postpone(ctx, row.ID, row.Source, row.Attempts+1, e.db.Now().Add(wait))
+}
+
+// offered records the phone's answer to a request for a file.
+func (h *host) offered(ctx context.Context, u network.Offered) error {
+	row, ok, err := h.e.db.Media.OfMessage(ctx, h.d.ID, u.NetworkID)
+	if err != nil || !ok {
+		return err
+	}
+	if u.Ref == nil {
+		return h.e.giveUp(ctx, row, false, "neither the network nor the phone has the file")
+	}
+	source := h.e.g.Sessions.SealSource(row.ID, u.Ref)
+	if err := h.e.db.Media.Postpone(ctx, row.ID, source, row.Attempts, h.e.db.Now()); err != nil {
+		return err
+	}
+	h.e.mediaWanted(h.d.ID)
+	return nil
+}
+
+// mediaWanted lets a device look for files to fetch.
+func (e *Engine) mediaWanted(id postern.DeviceID) {
+	e.mu.Lock()
+	l := e.live[id]
+	e.mu.Unlock()
+	if l != nil {
+		l.fetchFiles()
+	}
+}

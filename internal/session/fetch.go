@@ -1,0 +1,149 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"path"
+	"sync"
+	"time"
+
+	"postern/internal/egress"
+	"postern/internal/media"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// fetcher fetches the files at the URLs of accepted messages, whether or not their devices
+// are connected. Workspaces take turns.
+type fetcher struct {
+	e *Engine
+
+	mu      sync.Mutex
+	running map[postern.MediaID]bool
+	work    sync.WaitGroup
+	again   chan struct{} // a fetch has ended; one place
+}
+
+// fetchURLs fetches files until ctx is done.
+func (e *Engine) fetchURLs(ctx context.Context) error {
+	wanted := e.db.Listen(store.MediaWanted, "")
+	defer wanted.Close()
+	f := &fetcher{e: e, running: map[postern.MediaID]bool{}, again: make(chan struct{}, 1)}
+	defer f.work.Wait()
+	for {
+		wait := f.begin(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.again:
+		case <-time.After(wait):
+		case <-wanted.C():
+			for _, id := range wanted.Take() {
+				if id != "" {
+					e.mediaWanted(postern.DeviceID(id))
+				}
+			}
+		}
+	}
+}
+
+// begin begins to fetch the files that are due, and returns when to look again.
+func (f *fetcher) begin(ctx context.Context) time.Duration {
+	if f.e.library == nil || f.e.fetch == nil {
+		return fetchMax
+	}
+	list, err := f.e.db.Media.Fetching(ctx, workspaceFetches, 2*allFetches)
+	if err != nil {
+		return storeRetryWait
+	}
+	now, wait := f.e.db.Now(), fetchMax
+	for _, row := range list {
+		if row.NextAt > now {
+			wait = min(wait, time.Duration(row.NextAt-now)*time.Millisecond)
+			continue
+		}
+		f.start(ctx, row)
+	}
+	return wait
+}
+
+func (f *fetcher) start(ctx context.Context, row store.MediaRow) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running[row.ID] || len(f.running) >= allFetches {
+		return
+	}
+	f.running[row.ID] = true
+	f.work.Go(func() {
+		if err := f.e.fetchOne(ctx, row); err != nil && ctx.Err() == nil {
+			f.e.log.WarnContext(ctx, "a file was not fetched", "media", row.ID, "error", err)
+		}
+		f.mu.Lock()
+		delete(f.running, row.ID)
+		f.mu.Unlock()
+		select {
+		case f.again <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// fetchOne makes one attempt to fetch a file, and records its outcome.
+func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
+	source, err := e.g.Sessions.OpenSource(row.ID, row.Source)
+	if err != nil {
+		return err
+	}
+	file, err := e.take(ctx, row, string(source))
+	switch {
+	case err == nil:
+		return e.keep(ctx, row, file)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case isPermanent(err) || row.Attempts >= maxURLTries:
+		return e.giveUp(ctx, row, false, "the file could not be fetched from its URL: "+reasonOf(err))
+	}
+	wait := min(fetchFirst<<row.Attempts, fetchMax)
+	return e.db.Media.Postpone(ctx, row.ID, row.Source, row.Attempts+1, e.db.Now().Add(wait))
+}
+
+func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) (postern.Media, error) {
+	body, err := e.fetch(ctx, from)
+	if err != nil {
+		return postern.Media{}, err
+	}
+	defer body.Close()
+	file, err := e.library.Take(ctx, row.WorkspaceID, body)
+	file.Filename = row.Filename
+	if u, badURL := url.Parse(from); err == nil && badURL == nil && file.Filename == "" {
+		file.Filename = media.SafeName(path.Base(u.Path), file.MIMEType)
+	}
+	return file, err
+}
+
+// isPermanent reports whether another attempt would end in the same way.
+func isPermanent(err error) bool {
+	if status, ok := errors.AsType[egress.StatusError](err); ok {
+		return status < 500 && status != 408 && status != 429
+	}
+	if _, ok := errors.AsType[*postern.Error](err); ok {
+		return true
+	}
+	return egress.IsBlocked(err)
+}
+
+// reasonOf returns the text of an error that a user may see: nothing of the addresses behind
+// a URL.
+func reasonOf(err error) string {
+	if status, ok := errors.AsType[egress.StatusError](err); ok {
+		return status.Error()
+	}
+	if p, ok := errors.AsType[*postern.Error](err); ok {
+		return p.Error()
+	}
+	if egress.IsBlocked(err) {
+		return "the address is not public"
+	}
+	return "the server could not be reached, or ended the response early"
+}
