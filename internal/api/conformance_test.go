@@ -331,8 +331,8 @@ func (d *document) checkBody(r response, header http.Header, body []byte) error 
 	if err != nil {
 		return err
 	}
-	if _, any := r.Content["*/*"]; any {
-		return nil // a file
+	if _, file := r.Content["*/*"]; file {
+		return nil
 	}
 	c, ok := r.Content[kind]
 	if !ok {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ func openForm(body io.Reader, boundary, name string) (io.Reader, string, error) 
 		name = given
 	}
 	name, err = safeName("/file", name)
-	return &onlyPart{form, notEmpty{r: part}}, name, err
+	return &onlyPart{form, notEmpty{r: part}, bounded}, name, err
 }
 
 // safeName returns the name of a file in a form that can be used on any system; "" is no name.
@@ -96,6 +97,7 @@ func badForm(err error) error {
 type onlyPart struct {
 	form *multipart.Reader
 	part notEmpty
+	rest io.Reader // of the body, after the form
 }
 
 func (o *onlyPart) Read(p []byte) (int, error) {
@@ -106,13 +108,25 @@ func (o *onlyPart) Read(p []byte) (int, error) {
 	case !errors.Is(err, io.EOF):
 		return n, badForm(err)
 	}
-	switch _, err := o.form.NextRawPart(); {
-	case err == nil:
-		return 0, errForm()
-	case !errors.Is(err, io.EOF):
-		return 0, badForm(err)
+	if err := o.end(); err != nil {
+		return 0, err
 	}
 	return n, io.EOF
+}
+
+// end reads the body to its end.
+func (o *onlyPart) end() error {
+	_, err := o.form.NextRawPart()
+	if err == nil {
+		return errForm()
+	}
+	if errors.Is(err, io.EOF) {
+		_, err = io.Copy(io.Discard, o.rest)
+	}
+	if err != nil {
+		return badForm(err)
+	}
+	return nil
 }
 
 // notEmpty refuses a file without a byte.
@@ -154,7 +168,8 @@ func (a *arriving) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		return n, io.EOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, postern.Errorf(postern.MalformedRequest, "the body stopped arriving, or took longer than %s", uploadTime)
+		return n, postern.Errorf(postern.MalformedRequest,
+			"the body stopped arriving, or took longer than %d minutes", int(uploadTime.Minutes()))
 	}
 	return n, postern.Errorf(postern.MalformedRequest, "the body did not arrive completely")
 }
@@ -192,10 +207,14 @@ func (h files) finish(w *heldBack, r *http.Request, failed error) {
 
 // unreadable explains why the storage does not give a file.
 func unreadable(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return postern.Errorf(postern.NotFound, "the file was removed")
+	case errors.Is(err, context.Canceled): // the client may be gone
+		return err
 	}
-	return fmt.Errorf("%w: %w", postern.Errorf(postern.Unavailable, "the storage cannot be reached; try again shortly"), err)
+	unreachable := postern.Errorf(postern.Unavailable, "the storage cannot be reached; try again shortly")
+	return fmt.Errorf("%w: %w", unreachable, err)
 }
 
 // refuse answers with a refusal instead of a file.

@@ -134,8 +134,8 @@ func (h files) serveLink(w http.ResponseWriter, r *http.Request) {
 // takesFile marks an operation whose body is a file, or a form with a file.
 func takesFile(op *huma.Operation) {
 	op.RequestBody = &huma.RequestBody{
-		Description: "The bytes of a file, with any Content-Type, or a form with one part whose name is file.", Required: true,
-		Content: map[string]*huma.MediaType{spec.Bytes: {Schema: spec.File("The bytes of the file.")}},
+		Description: "The bytes of a file, with any Content-Type, or a form with one part whose name is file.",
+		Required:    true, Content: map[string]*huma.MediaType{spec.Bytes: {Schema: spec.File("The bytes of the file.")}},
 	}
 }
 
@@ -143,7 +143,9 @@ func takesFile(op *huma.Operation) {
 func givesFile(op *huma.Operation) {
 	gives(spec.Any)(op)
 	op.Responses["200"].Content[spec.Any].Schema = spec.File("The bytes of the file.")
-	op.Responses["206"] = &huma.Response{Description: "The part of the file that Range names.", Content: op.Responses["200"].Content}
+	op.Responses["206"] = &huma.Response{
+		Description: "The part of the file that Range names.", Content: op.Responses["200"].Content,
+	}
 	op.Responses["304"] = &huma.Response{Description: "The file is the one that If-None-Match names."}
 	for _, code := range []string{"200", "206", "304"} {
 		op.Responses[code].Headers = map[string]*huma.Param{"ETag": {

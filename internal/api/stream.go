@@ -29,7 +29,8 @@ func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams 
 	return &streams{
 		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite,
 		places: newPlaces(maxStreams, maxAllStreams,
-			tooMany(streamPulse, fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams)),
+			tooMany(streamPulse,
+				fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams)),
 			tooMany(streamPulse, "the server has as many open streams as it can; try again later, or list events instead")),
 	}
 }

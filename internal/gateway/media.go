@@ -27,7 +27,8 @@ func (g Media) Upload(
 		return Created[postern.Media]{}, err
 	}
 	if len(filename) > postern.MaxFilename {
-		return Created[postern.Media]{}, postern.Invalid("/query/filename", "the name of a file may have at most %d bytes", postern.MaxFilename)
+		return Created[postern.Media]{}, postern.Invalid("/query/filename",
+			"the name of a file may have at most %d bytes", postern.MaxFilename)
 	}
 	row, err := g.take(ctx, c, r, filename)
 	if err != nil {

@@ -226,10 +226,10 @@ func documentForm(op *huma.Operation) {
 	if !TakesFile(op) {
 		return
 	}
-	const bytes = "(the bytes of the file)"
-	op.RequestBody.Content[Bytes].Example = bytes
+	const shown = "(the bytes of the file)"
+	op.RequestBody.Content[Bytes].Example = shown
 	op.RequestBody.Content[Form] = &huma.MediaType{
-		Example: map[string]any{"file": bytes},
+		Example: map[string]any{"file": shown},
 		Schema: &huma.Schema{
 			Type: huma.TypeObject, Required: []string{"file"},
 			Properties: map[string]*huma.Schema{"file": File("The file, with its name as filename.")},
