@@ -125,6 +125,12 @@ func received(t *tenant, device string) (id string) {
 	return t.do("GET", "/v1/messages?direction=inbound&deviceId="+device, "").list().Data[0].ID
 }
 
+// heard is a voice message that was received.
+func heard(t *tenant, device string) (id string) {
+	t.hear(postern.DeviceID(device))
+	return t.do("GET", "/v1/messages?direction=inbound&deviceId="+device, "").list().Data[0].ID
+}
+
 // upload keeps a file and returns its id.
 func upload(t *tenant) string {
 	a := t.do("POST", "/v1/media?filename=hello.txt", "Hello", "Content-Type", "text/plain")
@@ -207,9 +213,7 @@ func routes() map[string]route {
 			return "/v1/messages/" + received(t, connected(t)) + "/read", ""
 		}},
 		"markMessagePlayed": {"POST", 202, true, func(t *tenant) (string, string) {
-			device := connected(t)
-			t.hear(postern.DeviceID(device))
-			return "/v1/messages/" + t.do("GET", "/v1/messages?deviceId="+device, "").list().Data[0].ID + "/played", ""
+			return "/v1/messages/" + heard(t, connected(t)) + "/played", ""
 		}},
 		"uploadMedia":     {"POST", 201, false, fixed("/v1/media?filename=hello.txt", "Hello")},
 		"getMedia":        {"GET", 200, true, at("/v1/media/", receivedFile, "", "")},

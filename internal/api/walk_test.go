@@ -263,7 +263,7 @@ func TestWalkTheQueries(t *testing.T) {
 					}
 					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest,
 						postern.MalformedRequest)
-				case "id", "limit", "type", "chatId", "direction", "status", "since", "until", "archived", "filename",
+				case "id", "limit", "type", "chatId", "direction", "status", "q", "since", "until", "archived", "filename",
 					"Idempotency-Key":
 				default:
 					t.Errorf("%s has the parameter %s: does it take what may be another's?", op.OperationID, p.Name)
