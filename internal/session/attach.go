@@ -85,14 +85,19 @@ func (l *liveSession) isReady(m store.QueuedMessage) (bool, error) {
 	if file == nil || file.Status != postern.MediaReady || l.e.library == nil {
 		return file == nil || file.Status != postern.MediaPending, nil
 	}
-	_, err := l.e.attachment(l.ctx, m.Message, uploadedSince(l.e.db.Now()))
+	key, since := prepared{file.ID, m.Content.Kind}, l.e.db.Now().Add(-uploadLife)
+	l.mu.Lock()
+	known, busy := l.handed[key] > since, l.preparing >= devicePreparations
+	l.mu.Unlock()
+	if known || busy {
+		return known, nil
+	}
+	_, err := l.e.attachment(l.ctx, m.Message, since)
 	if !errors.Is(err, errUnprepared) {
 		return err == nil, err
 	}
 	return l.prepare(m), nil
 }
-
-func uploadedSince(now postern.Time) postern.Time { return now.Add(-uploadLife) }
 
 // prepare begins to hand a file to the network, unless it is under way or has to wait. It
 // reports whether that has failed for good.
@@ -127,7 +132,12 @@ func (l *liveSession) handOver(m store.QueuedMessage, p *preparation) {
 	var wait time.Duration
 	switch {
 	case err == nil:
-		delete(l.files, prepared{m.Content.Media.ID, m.Content.Kind})
+		key := prepared{m.Content.Media.ID, m.Content.Kind}
+		delete(l.files, key)
+		if len(l.handed) >= maxHanded {
+			clear(l.handed)
+		}
+		l.handed[key] = l.e.db.Now()
 	case isFinal(err):
 		p.err = err
 	default:

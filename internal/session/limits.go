@@ -40,6 +40,7 @@ const (
 	allDownloads       = 8 // of all devices
 	workspaceFetches   = 4 // files that are fetched from URLs for a workspace at a time
 	allFetches         = 32
+	maxHanded          = 1000           // files that a device remembers to be on the network
 	maxHeld            = 100            // chats that wait for a file while others are served
 	uploadLife         = 24 * time.Hour // of what the network knows of a file, for new messages
 	uploadFirst        = 2 * time.Second

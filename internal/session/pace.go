@@ -152,12 +152,12 @@ func (l *liveSession) sendSome(
 		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
 			continue
 		}
-		if slices.Contains(l.held, m.ChatID) {
-			continue
-		}
-		ready, err := l.isReady(m)
+		ready, err := l.isReady(m) // also of a chat that waits, so that its files are ready in time
 		if err != nil {
 			return tried, 0, err
+		}
+		if slices.Contains(l.held, m.ChatID) {
+			continue
 		}
 		if !ready {
 			if len(l.held) == maxHeld {

@@ -30,6 +30,7 @@ type liveSession struct {
 
 	files        map[prepared]*preparation // that are not on the network yet
 	preparing    int                       // of them
+	handed       map[prepared]postern.Time // files that are on the network, since when
 	loads        downloads
 	timers       map[string]store.Timer // of the chats; nil: to be read
 	timerChanges int
@@ -51,7 +52,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
 	l := &liveSession{
 		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
-		retry: map[postern.MessageID]resend{}, files: map[prepared]*preparation{},
+		retry: map[postern.MessageID]resend{}, files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
 		loads: downloads{running: map[postern.MediaID]bool{}},
 	}
 	e.mu.Lock()
