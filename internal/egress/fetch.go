@@ -11,7 +11,7 @@ import (
 
 const (
 	maxRedirects = 5
-	fetchTimeout = 5 * time.Minute // for a whole file
+	fetchTimeout = 2 * time.Minute // for a whole file
 )
 
 // StatusError is the status of a response that is not a success.
@@ -56,6 +56,7 @@ func (c *Client) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return errors.New("the server redirects too often")
 	}
+	req.Header.Del("Referer") // the URL before may contain a secret
 	return c.CheckURL(req.URL.String())
 }
 

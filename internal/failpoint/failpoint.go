@@ -77,7 +77,7 @@ const (
 	SendEarly         Mistake = "send-early"         // a scheduled message is sent before its time
 	SendOtherFile     Mistake = "send-other-file"
 	KeepOtherFile     Mistake = "keep-other-file"
-	LogText           Mistake = "log-text"           // a message's text is written to the log
+	LogText           Mistake = "log-text" // a message's text is written to the log
 )
 
 // Chosen reports whether NeverFinish and NeverTake apply to the message with a network

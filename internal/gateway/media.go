@@ -206,6 +206,9 @@ func (g *core) file(ctx context.Context, c access.Caller, in NewMessage) (store.
 
 // existing returns a file that was uploaded or received.
 func (g *core) existing(ctx context.Context, c access.Caller, id postern.MediaID) (store.MediaRow, error) {
+	if g.library == nil {
+		return store.MediaRow{}, postern.Errorf(postern.Unavailable, "this server takes no files")
+	}
 	row, err := g.find(ctx, c, id)
 	switch {
 	case postern.ReasonOf(err) == postern.NotFound:

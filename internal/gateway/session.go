@@ -132,6 +132,9 @@ func (g Sessions) received(m *postern.Message, source []byte) *store.MediaRow {
 	if m.Content.ViewOnce || g.library == nil {
 		file.Status = postern.MediaExpired
 	}
+	if file.Status == postern.MediaExpired {
+		source = nil
+	}
 	m.Content.Media = &file
 	return &store.MediaRow{
 		Media: file, WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, MessageID: m.ID,

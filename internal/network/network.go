@@ -165,6 +165,8 @@ var (
 	ErrUnknownAccount = errors.New("there are no keys of this account")
 	// ErrMediaGone means that the network does not have a file, or has another one.
 	ErrMediaGone = errors.New("the network no longer has the file")
+	// ErrMediaTooLarge means that a file is larger than [postern.MaxMedia].
+	ErrMediaTooLarge = errors.New("the file is too large")
 	// ErrMediaUseless means that what is known of a file can never lead to it.
 	ErrMediaUseless = errors.New("the message does not describe its file completely")
 	// ErrNotConnected means that there is no live connection and nothing was sent.

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"postern/internal/media/library"
@@ -30,17 +34,19 @@ type attached struct {
 // never will be.
 func (e *Engine) attachment(ctx context.Context, m postern.Message, since postern.Time) (*network.Attachment, error) {
 	file := m.Content.Media
+	sealed, ok, err := e.db.Media.Upload(ctx, file.ID, m.DeviceID, m.Content.Kind, since)
 	switch {
+	case err != nil:
+		return nil, err
+	case ok: // also of a file that was removed since
 	case file.Status == postern.MediaFailed:
 		return nil, mediaFailed(file.Detail)
 	case file.Status == postern.MediaExpired:
 		return nil, mediaFailed("the file was removed before it was sent")
 	case e.library == nil:
 		return nil, mediaFailed("this server sends no files")
-	}
-	sealed, ok, err := e.db.Media.Upload(ctx, file.ID, m.DeviceID, m.Content.Kind, since)
-	if err != nil || !ok {
-		return nil, orUnprepared(err)
+	default:
+		return nil, errUnprepared
 	}
 	b, err := e.g.Sessions.OpenSource(file.ID, sealed)
 	if err != nil {
@@ -51,13 +57,6 @@ func (e *Engine) attachment(ctx context.Context, m postern.Message, since poster
 		return nil, fmt.Errorf("read what the network knows of a file: %w", err)
 	}
 	return (*network.Attachment)(&a), nil
-}
-
-func orUnprepared(err error) error {
-	if err == nil {
-		return errUnprepared
-	}
-	return err
 }
 
 func mediaFailed(detail string) error {
@@ -125,7 +124,10 @@ func (l *liveSession) prepare(m store.QueuedMessage) (failed bool) {
 // handOver makes a file fit for its message, hands it to the network and stores what the
 // network knows of it.
 func (l *liveSession) handOver(m store.QueuedMessage, p *preparation) {
-	err := l.e.upload(l.ctx, l.session, m.Message)
+	err := survive(l.e.log, func() error { return l.e.upload(l.ctx, l.session, m.Message) })
+	if errors.Is(err, errPanicked) {
+		err = mediaFailed("the file is damaged")
+	}
 	l.mu.Lock()
 	p.running = false
 	l.preparing--
@@ -175,16 +177,19 @@ func (l *liveSession) failure(m postern.Message) error {
 
 // upload prepares a file and hands it to the network.
 func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Message) error {
-	if err := e.uploads.enter(ctx); err != nil {
+	leave, err := e.uploads.enter(ctx, m.WorkspaceID)
+	if err != nil {
 		return err
 	}
-	defer e.uploads.leave()
+	defer leave()
 	file := *m.Content.Media
 	p, err := e.library.Prepare(ctx, m.WorkspaceID, file, m.Content.Kind)
-	if err != nil {
-		if postern.ReasonOf(err) == postern.ValidationFailed {
-			return mediaFailed(detailOf(err))
-		}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return mediaFailed("the file is no longer in the storage of the server")
+	case postern.ReasonOf(err) == postern.ValidationFailed:
+		return mediaFailed(detailOf(err))
+	case err != nil:
 		return err
 	}
 	defer library.Discard(p.Body)
@@ -212,16 +217,75 @@ func detailOf(err error) string {
 	return err.Error()
 }
 
-// slots bound how much is done at a time.
-type slots chan struct{}
+// errPanicked means that a file has made the code that looks at it panic.
+var errPanicked = errors.New("panic while a file was processed")
 
-func (s slots) enter(ctx context.Context) error {
-	select {
-	case s <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// survive calls do, and returns errPanicked if it panics: files come from strangers.
+func survive(log *slog.Logger, do func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			log.Error("panic while a file was processed", "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return do()
 }
 
-func (s slots) leave() { <-s }
+// shares bound how much is done at a time: in all, and half of that for one workspace.
+type shares struct {
+	all chan struct{}
+
+	mu   sync.Mutex
+	each map[postern.WorkspaceID]*share
+}
+
+// share is what one workspace does or waits for.
+type share struct {
+	places chan struct{}
+	users  int
+}
+
+func newShares(n int) *shares {
+	return &shares{all: make(chan struct{}, n), each: map[postern.WorkspaceID]*share{}}
+}
+
+// enter waits for a place. The caller must leave it afterwards.
+func (s *shares) enter(ctx context.Context, ws postern.WorkspaceID) (leave func(), err error) {
+	own := s.of(ws)
+	for i, places := range []chan struct{}{own.places, s.all} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			if i > 0 {
+				<-own.places
+			}
+			s.done(ws, own)
+			return nil, ctx.Err()
+		}
+	}
+	return func() {
+		<-s.all
+		<-own.places
+		s.done(ws, own)
+	}, nil
+}
+
+func (s *shares) of(ws postern.WorkspaceID) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.each[ws]
+	if own == nil {
+		own = &share{places: make(chan struct{}, max(1, cap(s.all)/2))}
+		s.each[ws] = own
+	}
+	own.users++
+	return own
+}
+
+func (s *shares) done(ws postern.WorkspaceID, own *share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own.users--; own.users == 0 {
+		delete(s.each, ws)
+	}
+}

@@ -70,10 +70,10 @@ func (l *liveSession) begin(f store.MediaRow) {
 
 // load fetches a file and then looks for the next one.
 func (l *liveSession) load(f store.MediaRow) {
-	err := l.e.downloads.enter(l.ctx)
+	leave, err := l.e.downloads.enter(l.ctx, f.WorkspaceID)
 	if err == nil {
 		err = l.e.download(l.ctx, l.session, f)
-		l.e.downloads.leave()
+		leave()
 	}
 	l.mu.Lock()
 	delete(l.loads.running, f.ID)
@@ -91,14 +91,22 @@ func (l *liveSession) load(f store.MediaRow) {
 func (e *Engine) download(ctx context.Context, s network.Session, row store.MediaRow) error {
 	source, err := e.g.Sessions.OpenSource(row.ID, row.Source)
 	if err != nil {
-		return err
+		return e.giveUp(ctx, row, false, "the server cannot read where the file is; was its secret key replaced?")
 	}
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
-	file, err := e.receiveFile(ctx, s, row.WorkspaceID, source)
+	var file postern.Media
+	err = survive(e.log, func() (err error) {
+		file, err = e.receiveFile(ctx, s, row.WorkspaceID, source)
+		return err
+	})
 	switch {
 	case err == nil:
 		return e.keep(ctx, row, file)
+	case errors.Is(err, errPanicked):
+		return e.giveUp(ctx, row, false, "the file cannot be processed")
+	case errors.Is(err, network.ErrMediaTooLarge):
+		return e.giveUp(ctx, row, false, "the file is larger than 100 MiB")
 	case errors.Is(err, network.ErrNotConnected):
 		return err
 	case errors.Is(err, network.ErrMediaUseless):
@@ -146,10 +154,17 @@ func (e *Engine) giveUp(ctx context.Context, row store.MediaRow, recoverable boo
 // askPhone asks the account's phone to upload a file again, which the network no longer has.
 // After a few times without success it gives up.
 func (e *Engine) askPhone(ctx context.Context, s network.Session, row store.MediaRow, source []byte) error {
-	if row.Attempts >= phoneRequests {
+	if row.Asked >= phoneRequests {
 		return e.giveUp(ctx, row, true, "the network no longer has the file, and the phone has not uploaded it again")
 	}
 	m, err := e.db.Messages.Get(ctx, row.WorkspaceID, row.MessageID)
+	if postern.ReasonOf(err) == postern.NotFound {
+		return e.giveUp(ctx, row, false, "the message of the file was removed")
+	}
+	row.Asked++
+	if err == nil { // before the phone is asked, whose answer changes it again
+		err = e.db.Media.Postpone(ctx, row, e.db.Now().Add(phoneWait))
+	}
 	if err != nil {
 		return err
 	}
@@ -160,9 +175,10 @@ func (e *Engine) askPhone(ctx context.Context, s network.Session, row store.Medi
 	case errors.Is(err, network.ErrMediaUseless), isFinal(err):
 		return e.giveUp(ctx, row, false, "the network no longer has the file, and the phone cannot be asked for it")
 	case err != nil:
-		return err
+		row.Asked--
+		return errors.Join(err, e.db.Media.Postpone(ctx, row, e.db.Now().Add(fetchFirst)))
 	}
-	return e.db.Media.Postpone(ctx, row.ID, row.Source, row.Attempts+1, e.db.Now().Add(phoneWait))
+	return nil
 }
 
 // postpone records a failed attempt that may succeed later.
@@ -172,7 +188,8 @@ func (e *Engine) postpone(ctx context.Context, row store.MediaRow, why error) er
 	}
 	e.log.InfoContext(ctx, "a file is fetched later", "media", row.ID, "attempt", row.Attempts+1, "error", why)
 	wait := min(fetchFirst<<row.Attempts, fetchMax)
-	return e.db.Media.Postpone(ctx, row.ID, row.Source, row.Attempts+1, e.db.Now().Add(wait))
+	row.Attempts++
+	return e.db.Media.Postpone(ctx, row, e.db.Now().Add(wait))
 }
 
 // offered records the phone's answer to a request for a file.
@@ -185,7 +202,7 @@ func (h *host) offered(ctx context.Context, u network.Offered) error {
 		return h.e.giveUp(ctx, row, false, "neither the network nor the phone has the file")
 	}
 	source := h.e.g.Sessions.SealSource(row.ID, u.Ref)
-	if err := h.e.db.Media.Postpone(ctx, row.ID, source, row.Attempts, h.e.db.Now()); err != nil {
+	if err := h.e.db.Media.Offer(ctx, row.ID, source, h.e.db.Now()); err != nil {
 		return err
 	}
 	h.e.mediaWanted(h.d.ID)

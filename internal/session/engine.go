@@ -56,7 +56,7 @@ type Engine struct {
 	suspects  []postern.DeviceID // the previous process may have crashed because of these
 	probation *probation
 
-	uploads, downloads slots // files of all devices that are sent and fetched
+	uploads, downloads *shares // files of all devices that are sent and fetched
 
 	connects chan struct{} // a slot for each connection that is being opened
 
@@ -74,7 +74,7 @@ func New(opts Options) *Engine {
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
-		uploads: make(slots, allUploads), downloads: make(slots, allDownloads),
+		uploads: newShares(allUploads), downloads: newShares(allDownloads),
 		connects:    make(chan struct{}, parallelConnects),
 		pacers:      map[postern.DeviceID]*pacer{},
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},

@@ -15,7 +15,7 @@ import (
 )
 
 // fetcher fetches the files at the URLs of accepted messages, whether or not their devices
-// are connected. Workspaces take turns.
+// are connected.
 type fetcher struct {
 	e *Engine
 
@@ -25,22 +25,30 @@ type fetcher struct {
 	again   chan struct{} // a fetch has ended; one place
 }
 
-// fetchURLs fetches files until ctx is done.
+// fetchURLs fetches files until ctx is done. Of each workspace, those that are due first are
+// taken.
 func (e *Engine) fetchURLs(ctx context.Context) error {
 	wanted := e.db.Listen(store.MediaWanted, "")
 	defer wanted.Close()
 	f := &fetcher{e: e, running: map[postern.MediaID]bool{}, again: make(chan struct{}, 1)}
 	defer f.work.Wait()
+	wait, look := time.Duration(0), true
 	for {
-		wait := f.begin(ctx)
+		if look {
+			wait = f.begin(ctx)
+		}
+		look = true
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-f.again:
 		case <-time.After(wait):
 		case <-wanted.C():
+			look = false
 			for _, id := range wanted.Take() {
-				if id != "" {
+				if id == "" {
+					look = true
+				} else {
 					e.mediaWanted(postern.DeviceID(id))
 				}
 			}
@@ -78,6 +86,7 @@ func (f *fetcher) start(ctx context.Context, row store.MediaRow) {
 	f.work.Go(func() {
 		if err := f.e.fetchOne(ctx, row); err != nil && ctx.Err() == nil {
 			f.e.log.WarnContext(ctx, "a file was not fetched", "media", row.ID, "error", err)
+			_ = postern.Sleep(ctx, storeRetryWait) // nothing was recorded, so it is still due
 		}
 		f.mu.Lock()
 		delete(f.running, row.ID)
@@ -91,11 +100,22 @@ func (f *fetcher) start(ctx context.Context, row store.MediaRow) {
 
 // fetchOne makes one attempt to fetch a file, and records its outcome.
 func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
-	source, err := e.g.Sessions.OpenSource(row.ID, row.Source)
+	wanted, err := e.db.Media.Wanted(ctx, row.ID)
 	if err != nil {
 		return err
 	}
-	file, err := e.take(ctx, row, string(source))
+	if !wanted { // its message was canceled, or has expired
+		return e.db.Media.Expire(ctx, row)
+	}
+	source, err := e.g.Sessions.OpenSource(row.ID, row.Source)
+	if err != nil {
+		return e.giveUp(ctx, row, false, "the server cannot read where the file is; was its secret key replaced?")
+	}
+	var file postern.Media
+	err = survive(e.log, func() (err error) {
+		file, err = e.take(ctx, row, string(source))
+		return err
+	})
 	switch {
 	case err == nil:
 		return e.keep(ctx, row, file)
@@ -105,7 +125,8 @@ func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
 		return e.giveUp(ctx, row, false, "the file could not be fetched from its URL: "+reasonOf(err))
 	}
 	wait := min(fetchFirst<<row.Attempts, fetchMax)
-	return e.db.Media.Postpone(ctx, row.ID, row.Source, row.Attempts+1, e.db.Now().Add(wait))
+	row.Attempts++
+	return e.db.Media.Postpone(ctx, row, e.db.Now().Add(wait))
 }
 
 func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) (postern.Media, error) {
@@ -127,10 +148,10 @@ func isPermanent(err error) bool {
 	if status, ok := errors.AsType[egress.StatusError](err); ok {
 		return status < 500 && status != 408 && status != 429
 	}
-	if _, ok := errors.AsType[*postern.Error](err); ok {
-		return true
+	if p, ok := errors.AsType[*postern.Error](err); ok {
+		return p.Reason != postern.Unavailable
 	}
-	return egress.IsBlocked(err)
+	return errors.Is(err, errPanicked) || egress.IsBlocked(err)
 }
 
 // reasonOf returns the text of an error that a user may see: nothing of the addresses behind

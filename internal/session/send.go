@@ -127,6 +127,15 @@ func (l *liveSession) kick() {
 	l.work.Go(l.drain)
 }
 
+// wasKicked reports whether the sender was kicked since it last asked.
+func (l *liveSession) wasKicked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kicked := l.again
+	l.again = false
+	return kicked
+}
+
 // idle ends the sender, and reports whether it did: not if it was kicked since it
 // last looked.
 func (l *liveSession) idle() bool {
@@ -149,6 +158,9 @@ func (l *liveSession) drain() {
 		case err != nil:
 			l.later(storeRetryWait, err)
 		case n > 0:
+			if l.wasKicked() {
+				l.held = nil // what they wait for may be there
+			}
 			continue
 		}
 		if l.idle() {
@@ -194,7 +206,7 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 // forget removes the resends of messages that have ended. The list contains all
 // messages that wait for a repetition, because they are the oldest.
 func (l *liveSession) forget(list []store.QueuedMessage) {
-	if len(l.retry) == 0 {
+	if len(l.retry) == 0 || len(l.held) > 0 { // the list leaves out chats
 		return
 	}
 	left := map[postern.MessageID]resend{}
@@ -278,7 +290,10 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 // settleUnsent records the refusal of a message that was not handed to the driver, or
 // returns any other error.
 func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
-	if _, refused := errors.AsType[*network.Rejected](err); refused {
+	if r, refused := errors.AsType[*network.Rejected](err); refused {
+		if m.FrameLeft { // an earlier attempt may have reached the recipient
+			err = &network.Rejected{Code: postern.Unconfirmed, Detail: "it may have arrived, and cannot be repeated: " + r.Detail}
+		}
 		return l.settle(m, time.Time{}, err)
 	}
 	return err

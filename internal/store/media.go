@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -18,13 +19,14 @@ type MediaRow struct {
 	MessageID   postern.MessageID // of the message that it came with; "" for files to send
 	Source      []byte            // sealed: where it is fetched; empty for an upload
 	Attempts    int               // to fetch it, since it was last asked for
+	Asked       int               // how often the phone was asked to upload it again
 	NextAt      postern.Time      // when a pending one is fetched
 	CreatedAt   postern.Time
 	UsedAt      postern.Time // when the last message with it expires, or its creation
 }
 
 const mediaColumns = `id, workspace_id, device_id, message_id, hash, status, object, source, attempts, next_at, ` +
-	`created_at, used_at`
+	`created_at, used_at, asked`
 
 var addMedia = db.NewStatement(mediaColumns, `INSERT INTO media (`+mediaColumns+`) @values`)
 
@@ -39,14 +41,14 @@ func (m MediaRow) row() []any {
 	}
 	return []any{
 		m.ID, m.WorkspaceID, m.DeviceID, m.MessageID, hash, m.Status, asJSON(m.Media), source, m.Attempts, m.NextAt,
-		m.CreatedAt, m.UsedAt,
+		m.CreatedAt, m.UsedAt, m.Asked,
 	}
 }
 
 func scanMedia(s db.Scanner) (m MediaRow, err error) {
 	var hash, status string
 	err = s.Scan(&m.ID, &m.WorkspaceID, &m.DeviceID, &m.MessageID, &hash, &status, jsonColumn{&m.Media}, &m.Source,
-		&m.Attempts, &m.NextAt, &m.CreatedAt, &m.UsedAt)
+		&m.Attempts, &m.NextAt, &m.CreatedAt, &m.UsedAt, &m.Asked)
 	return m, err
 }
 
@@ -89,11 +91,19 @@ func (s Media) list(ctx context.Context, where string, args ...any) (list []Medi
 	return list, err
 }
 
-// Postpone changes where and when a pending file is fetched next.
-func (s Media) Postpone(ctx context.Context, id postern.MediaID, source []byte, attempts int, next postern.Time) error {
+// Postpone changes when a pending file is fetched next, and the attempts so far.
+func (s Media) Postpone(ctx context.Context, m MediaRow, next postern.Time) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`UPDATE media SET source = $2, attempts = $3, next_at = $4 WHERE id = $1 AND status = 'pending'`,
-			id, source, attempts, next)
+		return t.Exec(`UPDATE media SET attempts = $2, asked = $3, next_at = $4 WHERE id = $1 AND status = 'pending'`,
+			m.ID, m.Attempts, m.Asked, next)
+	}))
+}
+
+// Offer changes where a pending file is fetched, which is due now.
+func (s Media) Offer(ctx context.Context, id postern.MediaID, source []byte, now postern.Time) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`UPDATE media SET source = $2, attempts = 0, next_at = $3 WHERE id = $1 AND status = 'pending'`,
+			id, source, now)
 	}))
 }
 
@@ -112,7 +122,7 @@ func (s Media) OfMessage(ctx context.Context, device postern.DeviceID, networkID
 func (s Media) Again(ctx context.Context, m MediaRow, now postern.Time) error {
 	m.Status, m.Recoverable = postern.MediaPending, false
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE media SET status = 'pending', object = $2, attempts = 0, next_at = $3
+		n, err := t.Changed(`UPDATE media SET status = 'pending', object = $2, attempts = 0, asked = 0, next_at = $3
 			WHERE id = $1 AND status = 'failed'`, m.ID, asJSON(m.Media), now)
 		if n > 0 {
 			t.Wake(MediaWanted, string(m.DeviceID))
@@ -131,12 +141,27 @@ func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		if m.MessageID == "" {
-			t.Wake(OutboundQueued, string(m.DeviceID))
-			return nil
+		if err := wakeSenders(t, m.ID); err != nil || m.MessageID == "" {
+			return err
 		}
 		return recordSettled(t, m, now)
 	}))
+}
+
+// wakeSenders wakes the devices that have messages with a file to send.
+func wakeSenders(t *db.Tx, id postern.MediaID) error {
+	return t.Rows(`SELECT DISTINCT device_id FROM message WHERE media_id = $1 AND media_id <> '' AND status IN `+unsent,
+		[]any{id}, func(r *sql.Rows) error {
+			var device string
+			err := r.Scan(&device)
+			t.Wake(OutboundQueued, device)
+			return err
+		})
+}
+
+// Wanted reports whether a message with a file is still to be sent.
+func (s Media) Wanted(ctx context.Context, id postern.MediaID) (bool, error) {
+	return s.exists(ctx, `SELECT count(*) FROM message WHERE media_id = $1 AND media_id <> '' AND status IN `+kept, id)()
 }
 
 func recordSettled(t *db.Tx, m MediaRow, now postern.Time) error {
@@ -161,23 +186,32 @@ func recordSettled(t *db.Tx, m MediaRow, now postern.Time) error {
 // Expire removes a file's bytes from the database's point of view: messages show it as expired.
 // A sweep of the storage removes the bytes, if no other file has the same ones.
 func (s Media) Expire(ctx context.Context, list ...MediaRow) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return expireFiles(t, list) }))
+	return s.expireUnused(ctx, math.MaxInt64, list)
 }
 
-var expireMedia = db.NewStatement("file, content", `UPDATE media SET status = 'expired', hash = '', object = @content
-	[FROM @rows] WHERE id = @file`)
+// expireUnused expires those of some files that were last used before a time.
+func (s Media) expireUnused(ctx context.Context, before postern.Time, list []MediaRow) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return expireFiles(t, before, list) }))
+}
 
-func expireFiles(t *db.Tx, list []MediaRow) error {
+var expireMedia = db.NewStatement("file, content, before, nothing", `UPDATE media SET status = 'expired', hash = '',
+	object = @content, source = @nothing [FROM @rows] WHERE id = @file AND used_at < @before`)
+
+func expireFiles(t *db.Tx, before postern.Time, list []MediaRow) error {
 	rows := make([][]any, len(list))
 	for i, m := range list {
 		m.Status, m.Recoverable = postern.MediaExpired, false
-		rows[i] = []any{m.ID, asJSON(m.Media)}
-		if err := t.Exec(`DELETE FROM media_upload WHERE media_id = $1`, m.ID); err != nil {
+		rows[i] = []any{m.ID, asJSON(m.Media), before, []byte{}}
+	}
+	if _, err := t.Each(expireMedia, rows); err != nil {
+		return err
+	}
+	for _, m := range list {
+		if err := wakeSenders(t, m.ID); err != nil {
 			return err
 		}
 	}
-	_, err := t.Each(expireMedia, rows)
-	return err
+	return nil
 }
 
 // RemoveOld expires a chunk of the workspace's files to send whose last message expired before
@@ -186,32 +220,55 @@ func expireFiles(t *db.Tx, list []MediaRow) error {
 func (s Media) RemoveOld(ctx context.Context, ws postern.WorkspaceID, sent, received postern.Time) (more bool, err error) {
 	const old = `workspace_id = $1 AND status <> 'expired' AND used_at < $2 AND (message_id <> '') = (CAST($3 AS BIGINT) = 1)
 		ORDER BY used_at LIMIT $4 + 0`
-	list, err := s.list(ctx, old, ws, sent, 0, purgeChunk)
-	if err == nil && len(list) < purgeChunk {
-		var more []MediaRow
-		more, err = s.list(ctx, old, ws, received, 1, purgeChunk)
-		list = append(list, more...)
+	for i, before := range []postern.Time{sent, received} {
+		list, err := s.list(ctx, old, ws, before, i, purgeChunk)
+		if err == nil && len(list) > 0 {
+			err = s.expireUnused(ctx, before, list)
+		}
+		if err != nil || len(list) == purgeChunk {
+			return err == nil, err
+		}
 	}
-	if err == nil && len(list) > 0 {
-		err = s.Expire(ctx, list...)
-	}
-	if err != nil || len(list) >= purgeChunk {
-		return err == nil, err
-	}
-	return false, s.removeUnshown(ctx, ws)
+	return s.removeUnshown(ctx, ws)
 }
 
 const unshown = `SELECT id FROM media WHERE workspace_id = $1 AND status = 'expired'
-	AND NOT EXISTS (SELECT 1 FROM message m WHERE m.media_id = media.id)`
+	AND NOT EXISTS (SELECT 1 FROM message m WHERE m.media_id = media.id AND m.media_id <> '') LIMIT $2 + 0`
 
-func (s Media) removeUnshown(ctx context.Context, ws postern.WorkspaceID) error {
-	any, err := s.exists(ctx, `SELECT count(*) FROM (`+unshown+` LIMIT 1) AS old`, ws)()
-	if err != nil || !any {
-		return err // the common case costs no write
+func (s Media) removeUnshown(ctx context.Context, ws postern.WorkspaceID) (more bool, err error) {
+	var ids []string
+	err = s.db.Rows(ctx, unshown, []any{ws, purgeChunk}, func(r *sql.Rows) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return false, err // the common case costs no write
 	}
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`DELETE FROM media WHERE id IN (`+unshown+`)`, ws)
+	return len(ids) == purgeChunk, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return errors.Join(t.Exec(`DELETE FROM media_upload WHERE media_id IN `+t.InList(1), asJSON(ids)),
+			t.Exec(`DELETE FROM media WHERE id IN `+t.InList(1)+` AND status = 'expired'
+				AND NOT EXISTS (SELECT 1 FROM message m WHERE m.media_id = media.id AND m.media_id <> '')`, asJSON(ids)))
 	}))
+}
+
+// purgeFiles expires a chunk of the files of a device, and forgets what it has uploaded.
+func purgeFiles(t *db.Tx, device postern.DeviceID) (found bool, err error) {
+	var list []MediaRow
+	err = t.Rows(`SELECT `+mediaColumns+` FROM media WHERE device_id = $1 AND device_id <> '' AND status <> 'expired'
+		LIMIT $2 + 0`, []any{device, purgeChunk}, func(r *sql.Rows) error {
+		m, err := scanMedia(r)
+		list = append(list, m)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if len(list) == 0 {
+		return false, t.Exec(`DELETE FROM media_upload WHERE device_id = $1`, device)
+	}
+	return true, expireFiles(t, math.MaxInt64, list)
 }
 
 // Holds reports whether a file of the workspace has this content.
@@ -235,7 +292,8 @@ func (s Media) Upload(ctx context.Context, id postern.MediaID, device postern.De
 func (s Media) SetUpload(ctx context.Context, id postern.MediaID, device postern.DeviceID, kind postern.Kind,
 	sealed []byte, now postern.Time) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`INSERT INTO media_upload (media_id, device_id, kind, upload, created_at) VALUES ($1, $2, $3, $4, $5)
+		return t.Exec(`INSERT INTO media_upload (media_id, device_id, kind, upload, created_at)
+			SELECT id, $2, $3, $4, $5 FROM media WHERE id = $1
 			ON CONFLICT (media_id, device_id, kind) DO UPDATE SET upload = excluded.upload, created_at = excluded.created_at`,
 			id, device, kind, sealed, now)
 	}))

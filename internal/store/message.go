@@ -264,6 +264,7 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 		m.Content.Media = o.Message.Content.Media // not stored yet
 		if o.File != nil {
 			o.File.MessageID = m.ID
+			t.Wake(MediaWanted, string(m.DeviceID))
 			files = append(files, o.File.row())
 		}
 		e, err := m.Event(o.Type)

@@ -68,6 +68,9 @@ func recordEnded(t *db.Tx, ended []postern.Message, outcomes map[postern.Message
 			continue
 		}
 		t.Note(MessageMoved{m, postern.Sending})
+		if m.Status != postern.Sent && m.Content.Media != nil { // those behind it in its chat may have waited
+			t.Wake(OutboundQueued, string(m.DeviceID))
+		}
 		if o.Refund {
 			refunds = append(refunds, *m)
 		}
@@ -194,6 +197,9 @@ func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts [
 			AND id = $2 AND status = 'scheduled'`, m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt)
 		if err == nil && n == 0 {
 			err = postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
+		}
+		if file := m.Content.Media; err == nil && file != nil {
+			_, err = t.Each(keepFiles, [][]any{{file.ID, m.ExpiresAt}})
 		}
 		return errors.Join(err, recordActs(t, acts))
 	}))

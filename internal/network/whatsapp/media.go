@@ -125,8 +125,11 @@ func notUploaded(err error) error {
 // Download writes the file of a received message to dst, and leaves dst at its start.
 func (s *session) Download(ctx context.Context, ref network.Ref, dst *os.File) error {
 	f, ok := content.ParseRef(ref)
-	if !ok || f.Size > postern.MaxMedia {
+	switch {
+	case !ok:
 		return network.ErrMediaUseless
+	case f.Size > postern.MaxMedia:
+		return network.ErrMediaTooLarge
 	}
 	return s.transfer(ctx, func(ctx context.Context, c *conn) error {
 		to := &sink{File: dst, limit: sealedSize(f)}
@@ -201,7 +204,7 @@ func (s *sink) Truncate(size int64) error {
 func notDownloaded(err error, to *sink, f content.File) error {
 	switch {
 	case to.over && f.Size == 0:
-		return network.ErrMediaUseless // larger than any that is fetched
+		return network.ErrMediaTooLarge
 	case to.over, errors.Is(err, whatsmeow.ErrTooShortFile), errors.Is(err, whatsmeow.ErrInvalidMediaEncSHA256),
 		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith403), errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404),
 		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410):

@@ -69,7 +69,7 @@ func TestHostileMedia(t *testing.T) {
 		},
 		"length of a DVD": {
 			func(m *waE2E.DocumentMessage) { m.FileLength = new(uint64(4 << 30)) }, 4 << 30,
-			network.ErrMediaUseless,
+			network.ErrMediaTooLarge,
 		},
 		"another hash":        {func(m *waE2E.DocumentMessage) { m.FileSHA256 = sum[:] }, 5000, network.ErrMediaGone},
 		"another sealed hash": {func(m *waE2E.DocumentMessage) { m.FileEncSHA256 = sum[:] }, 5000, network.ErrMediaGone},
@@ -148,7 +148,7 @@ func TestHostThatSendsTooMuchIsStopped(t *testing.T) {
 		}
 		want := network.ErrMediaGone
 		if declared == 0 {
-			want = network.ErrMediaUseless
+			want = network.ErrMediaTooLarge
 		}
 		if got := notDownloaded(err, to, content.File{Size: declared}); !errors.Is(got, want) {
 			t.Errorf("a file larger than the declared %d bytes is %v, want %v", declared, got, want)
