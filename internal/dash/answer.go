@@ -332,7 +332,7 @@ func entries(m postern.Member) []page.Entry {
 	})
 }
 
-// ours serves a page about a message or device. Members may see everything in their workspace,
+// ours serves a page about a message, file or device. Members may see everything in their workspace,
 // so a resource that is not allowed belongs to another workspace: it is reported as not found.
 func (d *core) ours(
 	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
@@ -340,7 +340,7 @@ func (d *core) ours(
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		err := serve(w, r, v)
 		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
-			return postern.Errorf(postern.NotFound, "this message or device does not exist or was deleted")
+			return postern.Errorf(postern.NotFound, "this message, file or device does not exist or was deleted")
 		}
 		return err
 	}, scopes...)

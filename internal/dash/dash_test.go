@@ -19,6 +19,8 @@ import (
 	"postern/internal/access"
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/media/blob"
+	"postern/internal/media/library"
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/seal"
@@ -67,7 +69,7 @@ func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 	}
 	p := people.New(people.Options{DB: db, Box: box, PasswordMemory: 64})
 	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
-		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
+		DB: db, Box: box, Library: shelves(t), Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
 	})}
 	opts := Options{
 		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",
@@ -86,6 +88,20 @@ func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 		}
 	})
 	return s
+}
+
+// shelves are an empty library.
+func shelves(t *testing.T) *library.Library {
+	t.Helper()
+	blobs, err := blob.OpenDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := library.Open(blobs, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // client is a browser: it keeps cookies, and stays where it is sent.
