@@ -94,6 +94,9 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	view.Send, view.Key = reachable && v.may(postern.MessagesWrite), rand.Text()
 	for _, m := range slices.Backward(list.Data) {
 		shown := messageOf(m, nil, bubbleLength)
+		if shown.Quote, err = d.quoteOf(r.Context(), v, m, list.Data); err != nil {
+			return err
+		}
 		view.Messages = append(view.Messages, shown)
 		if !shown.Out && shown.Name != "" {
 			view.Name = shown.Name

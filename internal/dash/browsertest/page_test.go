@@ -227,6 +227,10 @@ func judge(t *testing.T, page string, n *html.Node) {
 			t.Errorf("%s: <%s> has the attribute %s", page, n.Data, a.Key)
 		case turns(a.Val) && a.Key != "value" && a.Key != "data-label" && a.Key != "data-options":
 			t.Errorf("%s: <%s %s> turns text around", page, n.Data, a.Key)
+		case a.Key == "href" && strings.HasPrefix(a.Val, "https://www.openstreetmap.org/?mlat="):
+			if attr(n, "rel") != "noopener noreferrer" || strings.ContainsAny(a.Val, " <>'") {
+				t.Errorf("%s: the link %.60q tells where it comes from", page, a.Val)
+			}
 		case slices.Contains([]string{"href", "action", "src", "formaction", "hx-get", "hx-post"}, a.Key):
 			u, err := url.Parse(strings.TrimSpace(a.Val))
 			if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(a.Val, "//") ||

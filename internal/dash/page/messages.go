@@ -29,11 +29,31 @@ type Message struct {
 	From     string // the sender's number; "": hidden
 	Out      bool   // the account wrote it
 	Type     string // a postern.Kind
-	Body     string // its beginning
+	Body     string // the beginning of its text
 	Cut      bool   // there is more of it
+	Gist     string // all of it in a line
 	Status   string
 	At       time.Time
+
+	Content
+	Quote     Quote // of the message to which it replies
+	Reactions []Reaction
+	Edited    time.Time // zero: never
+	Deleted   time.Time // for everyone; zero: never
+	Sends     time.Time // of a scheduled message; zero for others
+	Forwarded bool
+	ViewOnce  bool
+	Wrong     string // why it could not be read, as a sentence; "": it could
+	May       May
 }
+
+// May is what the person may do with a message.
+type May struct {
+	Reply, React, Edit, Delete bool
+}
+
+// any reports whether there is something to do.
+func (m May) any() bool { return m.Reply || m.React || m.Edit || m.Delete }
 
 func (m Message) path() string { return path("messages", m.ID) }
 
