@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -129,4 +130,15 @@ func TestEveryKindIsShown(t *testing.T) {
 	if !strings.Contains(p.header.Get("Content-Security-Policy"), "media-src 'self'") {
 		t.Error("the page cannot play its files")
 	}
+}
+func TestAReplyQuotes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	first := s.comes(d, contact, "Ada", "the <first> one")
+	talk := chatPath(d.ID, contact)
+	form := map[string][]string{"key": {c.form(talk)}, "body": {"the answer"}, "do": {"reply"}, "message": {string(first.ID)}}
+	c.want(c.post(talk, form), http.StatusSeeOther, talk)
+	c.says(talk, "<blockquote", `href="`+talk+"#m-"+string(first.ID)+`"`, "the &lt;first&gt; one")
 }

@@ -169,6 +169,9 @@ func (d *core) takeFile(w http.ResponseWriter, r *http.Request, v visit) (poster
 	ctl := http.NewResponseController(w)
 	name := media.SafeName(part.FileName(), "")
 	m, err := d.g.Media.Upload(r.Context(), v.caller, &arriving{from: part, ctl: ctl}, name)
+	if postern.ReasonOf(err) == postern.PayloadTooLarge {
+		err = postern.Errorf(postern.PayloadTooLarge, "the file is too large; a file may have at most %d MB", postern.MaxMedia>>20)
+	}
 	if err != nil {
 		w.Header().Set("Connection", "close") // the rest is not read
 		return m, v.caller, err
@@ -213,7 +216,7 @@ func (a *arriving) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return n, postern.Errorf(postern.PayloadTooLarge, "a file may have at most %d MB", postern.MaxMedia>>20)
+		return n, postern.Errorf(postern.PayloadTooLarge, "the file is too large")
 	}
 	return n, postern.Errorf(postern.MalformedRequest, "the file did not arrive completely; try again")
 }

@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"image"
 	"image/png"
+	"io"
+	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -154,4 +159,216 @@ func TestFileThatCouldNotBeFetchedIsAskedForAgain(t *testing.T) {
 		row.Status != postern.MediaPending {
 		t.Errorf("the file is %s (%v)", row.Status, err)
 	}
+}
+
+// sendsFile posts a form with a file, as a browser does without scripts.
+func (c *client) sendsFile(path string, fields [][2]string, name, content string, header ...string) answer {
+	c.t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for _, f := range fields {
+		if err := w.WriteField(f[0], f[1]); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	part, err := w.CreateFormFile("file", name)
+	if err == nil {
+		_, err = io.WriteString(part, content)
+	}
+	if err != nil || w.Close() != nil {
+		c.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+path, &b)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", w.FormDataContentType())
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(body)}
+}
+
+// newest is the newest message of a workspace.
+func (s *site) newest(ws postern.WorkspaceID) postern.Message {
+	s.t.Helper()
+	found, err := s.db.Messages.Search(s.t.Context(), ws, store.MessageSearch{}, store.MessagePlace{}, 1)
+	if err != nil || len(found.Messages) != 1 {
+		s.t.Fatalf("%d messages, %v", len(found.Messages), err)
+	}
+	return found.Messages[0]
+}
+
+func TestAFileIsSentFromAConversation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "Ada", "Hello")
+	talk := chatPath(d.ID, contact)
+	for name, tt := range map[string]struct {
+		file, content, document string
+		kind                    postern.Kind
+		named                   string
+	}{
+		"picture":    {"a.png", drawn(t), "", postern.KindImage, "a.png"},
+		"as it is":   {"a.png", drawn(t), "yes", postern.KindDocument, "a.png"},
+		"svg":        {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`, "", postern.KindDocument, "a.svg"},
+		"false name": {"a.png", "<!DOCTYPE html>", "", postern.KindDocument, "a.png"},
+		"upwards":    {`..\..\a/../b.txt`, "x", "", postern.KindDocument, "b.txt"},
+		"turned":     {"a\u202etxt.exe", "x", "", postern.KindDocument, "atxt.exe"},
+	} {
+		fields := [][2]string{{"key", c.form(talk)}, {"body", "the caption\r\nof it"}, {"document", tt.document}}
+		c.want(c.sendsFile(talk, fields, tt.file, tt.content), http.StatusSeeOther, talk)
+		m := s.newest(d.WorkspaceID)
+		if m.Content.Kind != tt.kind || m.Content.Text != "the caption\nof it" || m.Content.Media == nil ||
+			m.Content.Media.Filename != tt.named || m.Content.Media.Size != int64(len(tt.content)) {
+			t.Errorf("%s is sent as a %s with %+v", name, m.Content.Kind, m.Content.Media)
+		}
+	}
+	// The same form twice sends one message; without a file it is text.
+	before := s.newest(d.WorkspaceID).ID
+	fields := [][2]string{{"key", c.form(talk)}, {"body", "twice"}}
+	for range 2 {
+		c.want(c.sendsFile(talk, fields, "a.txt", "once"), http.StatusSeeOther, talk)
+	}
+	found, err := s.db.Messages.Search(t.Context(), d.WorkspaceID, store.MessageSearch{}, store.MessagePlace{}, 2)
+	if err != nil || found.Messages[1].ID != before {
+		t.Errorf("a form that was posted twice has sent two messages (%v)", err)
+	}
+	c.want(c.sendsFile(talk, [][2]string{{"key", c.form(talk)}, {"body", "no file"}}, "", ""), http.StatusSeeOther, talk)
+	if m := s.newest(d.WorkspaceID); m.Content.Kind != postern.KindText || m.Content.Text != "no file" {
+		t.Errorf("a form without a file sends a %s", m.Content.Kind)
+	}
+}
+
+func TestARefusedFileNeedNotBeSentAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	wave := "RIFF\x24\x00\x00\x00WAVEfmt "
+	p := c.sendsFile(talk, [][2]string{{"key", c.form(talk)}, {"body", strings.Repeat("字", postern.MaxText+1)}}, "<b>.txt", wave)
+	id := regexp.MustCompile(`name="media" value="(med_[^"]+)"`).FindStringSubmatch(p.body)
+	if p.status != http.StatusUnprocessableEntity || id == nil || !strings.Contains(p.body, "_b_.txt") {
+		t.Fatalf("a text that is too long is answered %d, without the file", p.status)
+	}
+	key := regexp.MustCompile(`name="key" value="([A-Z2-7]{26})"`).FindStringSubmatch(p.body)[1]
+	c.want(c.post(talk, url.Values{"key": {key}, "body": {"short"}, "media": {id[1]}}), http.StatusSeeOther, talk)
+	if m := s.newest(d.WorkspaceID); m.Content.Media == nil || string(m.Content.Media.ID) != id[1] {
+		t.Errorf("%+v is sent", m.Content)
+	}
+	for _, none := range []string{"med_none", "../x"} {
+		p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"x"}, "media": {none}})
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "choose it again") {
+			t.Errorf("the file %q is answered %d", none, p.status)
+		}
+	}
+}
+
+func TestWhoSendsFiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	fields := [][2]string{{"key", c.form(talk)}, {"body", "x"}}
+	if p := c.sendsFile(talk, append([][2]string{{"at", "ws_other"}}, fields...), "a.txt", "x"); p.status != http.StatusConflict {
+		t.Errorf("a form of another workspace is answered %d", p.status)
+	}
+	if p := c.sendsFile(talk, fields, "a.txt", "x", "Sec-Fetch-Site", "cross-site"); p.status != http.StatusForbidden {
+		t.Errorf("a form of another site is answered %d", p.status)
+	}
+	for _, path := range []string{"/messages", "/devices", "/account/password"} {
+		if p := c.sendsFile(path, fields, "a.txt", "x"); p.status != http.StatusBadRequest {
+			t.Errorf("%s takes a file: %d", path, p.status)
+		}
+	}
+	large := [][2]string{{"key", "x"}, {"body", strings.Repeat("x", maxTextForm)}}
+	if p := c.sendsFile(talk, large, "a.txt", "x"); p.status != http.StatusBadRequest {
+		t.Errorf("large fields are answered %d", p.status)
+	}
+	if p := s.browser().sendsFile(talk, fields, "a.txt", "x"); p.status != http.StatusSeeOther ||
+		p.header.Get("Location") != "/signin" {
+		t.Errorf("a stranger is answered %d", p.status)
+	}
+	c.want(c.get(chatPath(postern.DeviceID(strings.TrimPrefix(s.device(), "/devices/")), contact)), http.StatusNotFound, "")
+	s.as(postern.Viewer)
+	c.want(c.sendsFile(talk, fields, "a.txt", "x"), http.StatusForbidden, "")
+	c.saysNot(talk, `type="file"`, "Options")
+}
+
+func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	head := "--b\r\nContent-Disposition: form-data; name=key\r\n\r\n" + c.form(talk) +
+		"\r\n--b\r\nContent-Disposition: form-data; name=file; filename=a.bin\r\n\r\n"
+	body := io.MultiReader(strings.NewReader(head), io.LimitReader(zeros{}, postern.MaxMedia+1), strings.NewReader("\r\n--b--\r\n"))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, talk, body)
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	r.AddCookie(&http.Cookie{Name: "postern", Value: c.token()})
+	w := httptest.NewRecorder()
+	s.serve.ServeHTTP(w, r)
+	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "at most 100 MB") {
+		t.Errorf("it is answered %d: %.300s", w.Code, w.Body)
+	}
+}
+
+// zeros never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestMessagesAreChangedInAConversation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	in := s.comes(d, contact, "Ada", "the <question>")
+	out := c.sends(d, contact, "the answer")
+	talk := chatPath(d.ID, contact)
+	c.says(talk, talk+"?message="+string(in.ID)+"#write", talk+"?message="+string(out)+"#write")
+	c.says(talk+"?message="+string(in.ID), "React with 👍", "the &lt;question&gt;", "do=reply")
+	c.saysNot(talk+"?message="+string(in.ID), "do=edit", "do=delete")
+	c.says(talk+"?message="+string(out)+"&do=edit", "Edit the message", "\nthe answer</textarea>")
+	c.says(talk+"?message="+string(out)+"&do=delete", "Delete this message for everyone?")
+	c.says(talk+"?message="+string(in.ID)+"&do=delete", "React with 👍") // what cannot be done is not offered
+	for name, tt := range map[string]struct {
+		form   url.Values
+		status int
+	}{
+		"reaction":       {url.Values{"do": {"react"}, "message": {string(in.ID)}, "emoji": {"👍"}}, http.StatusSeeOther},
+		"own reaction":   {url.Values{"do": {"react"}, "message": {string(out)}, "emoji": {""}}, http.StatusSeeOther},
+		"no emoji":       {url.Values{"do": {"react"}, "message": {string(in.ID)}, "emoji": {strings.Repeat("x", 999)}}, http.StatusUnprocessableEntity},
+		"edit":           {url.Values{"do": {"edit"}, "message": {string(out)}, "body": {"better"}}, http.StatusSeeOther},
+		"empty edit":     {url.Values{"do": {"edit"}, "message": {string(out)}, "body": {""}}, http.StatusUnprocessableEntity},
+		"edit of theirs": {url.Values{"do": {"edit"}, "message": {string(in.ID)}, "body": {"better"}}, http.StatusUnprocessableEntity},
+		"theirs":         {url.Values{"do": {"delete"}, "message": {string(in.ID)}}, http.StatusUnprocessableEntity},
+		"nothing":        {url.Values{"do": {"burn"}, "message": {string(out)}}, http.StatusUnprocessableEntity},
+		"no message":     {url.Values{"do": {"delete"}, "message": {"msg_none"}}, http.StatusNotFound},
+		"delete":         {url.Values{"do": {"delete"}, "message": {string(out)}}, http.StatusSeeOther},
+	} {
+		if p := c.post(talk, tt.form); p.status != tt.status {
+			t.Errorf("%s is answered %d, want %d: %.200s", name, p.status, tt.status, p.body)
+		}
+	}
+	other := chatPath(d.ID, "+15550009999")
+	c.want(c.post(other, url.Values{"do": {"delete"}, "message": {string(out)}}), http.StatusNotFound, "")
+	c.want(c.get(other+"?message="+string(out)), http.StatusNotFound, "")
+	s.as(postern.Viewer)
+	c.want(c.post(talk, url.Values{"do": {"delete"}, "message": {string(out)}}), http.StatusForbidden, "")
+	c.saysNot(talk+"?message="+string(in.ID), "React with")
 }

@@ -65,7 +65,7 @@ func (d *dash) routes() {
 	d.ours("GET /messages/{id}", d.messages.show, messagesRead, devicesRead)
 	d.ours("GET /messages/chats", d.chats.list, messagesRead, devicesRead)
 	d.ours("GET /messages/chats/{device}/{chat}", d.chats.show, messagesRead, devicesRead)
-	d.ours("POST /messages/chats/{device}/{chat}", d.chats.reply, messagesWrite, messagesRead, devicesRead)
+	d.ours("POST /messages/chats/{device}/{chat}", d.chats.post, messagesWrite, messagesRead, devicesRead)
 	d.ours("GET /media/{id}", d.files.show, messagesRead)
 	d.ours("POST /media/{id}/fetch", d.files.fetch, messagesRead)
 	d.member("GET /devices", d.devices.list, devicesRead)

@@ -160,8 +160,32 @@ type ChatView struct {
 	Send       bool      // the person may write
 	Key        string    // that what is written is sent once by
 	Body       Field
+	File       Attachment // of a form that was refused
+	Document   bool       // the file is to be sent as a document
+	MaxFile    string     // bytes that a file may have
+	Mode       string     // what is done with About: "reply", "edit", "delete", or "options" to choose; "": nothing
+	About      Message
 	Problem    string
 }
+
+// Attachment is a file that was uploaded and is not sent yet.
+type Attachment struct {
+	ID   string // "": there is none
+	Name string
+	Size string
+}
+
+// to is where something is done with a message.
+func (v ChatView) to(m Message, do string) string {
+	to := v.path() + "?message=" + query(m.ID)
+	if do != "" {
+		to += "&do=" + do
+	}
+	return local(to + "#write")
+}
+
+// emojis are those that most people react with.
+func emojis() []string { return []string{"👍", "❤️", "😂", "😮", "😢", "🙏"} }
 
 func (v ChatView) path() string { return chatPath(v.Device, v.Chat) }
 
@@ -192,6 +216,14 @@ func (m Message) who() string {
 		return m.From
 	}
 	return m.Chat
+}
+
+// whoOrYou names who wrote it.
+func (m Message) whoOrYou() string {
+	if m.Out {
+		return "You"
+	}
+	return m.who()
 }
 
 func query(s string) string { return url.QueryEscape(s) }
