@@ -59,6 +59,12 @@ func newSiteWith(t *testing.T, set func(*Options)) *site {
 // newSiteOn is newSiteWith on a database.
 func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 	t.Helper()
+	return newSiteAt(t, database, nil, set)
+}
+
+// newSiteAt is newSiteOn with a simulated vendor.
+func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, set func(*Options)) *site {
+	t.Helper()
 	db, err := store.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +75,7 @@ func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 	}
 	p := people.New(people.Options{DB: db, Box: box, PasswordMemory: 64})
 	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
-		DB: db, Box: box, Library: shelves(t), Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
+		DB: db, Box: box, Library: shelves(t), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
 	})}
 	opts := Options{
 		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",
