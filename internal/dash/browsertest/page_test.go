@@ -77,6 +77,7 @@ func hostilePages(s string) []sample {
 		{"Removal", Removal(f, full[RemovalView](s))},
 		{"DeviceForm", DeviceForm(f, full[DeviceFormView](s))},
 		{"Phone", Phone(f, full[PhoneView](s))},
+		{"Phone poll", Phone(f, PhoneView{Type: "poll", Question: s, Options: s, Problem: s, Messages: filesOf(s)})},
 		{"Keys", Keys(f, full[KeysView](s))},
 		{"Keys none", Keys(f, KeysView{})},
 		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
