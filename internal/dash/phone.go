@@ -103,7 +103,7 @@ func phoneForm(r *http.Request) page.PhoneView {
 	return page.PhoneView{
 		From: page.Field{Value: strings.TrimSpace(r.PostFormValue("from"))}, Body: page.Field{Value: written(r)},
 		Type: r.PostFormValue("type"), Latitude: r.PostFormValue("latitude"), Longitude: r.PostFormValue("longitude"),
-		Place: r.PostFormValue("place"), Address: r.PostFormValue("address"), Name: r.PostFormValue("name"),
+		Place: r.PostFormValue("place"), Address: r.PostFormValue("address"), Contact: r.PostFormValue("name"),
 		Phone: r.PostFormValue("phone"), Organization: r.PostFormValue("organization"),
 		Question: r.PostFormValue("question"), Options: r.PostFormValue("options"), Many: r.PostFormValue("many") != "",
 	}
@@ -120,7 +120,7 @@ func inboundIn(r *http.Request, file postern.Media) (in gateway.SandboxInbound, 
 	case string(postern.KindContact):
 		in.Content.Kind = postern.KindContact
 		in.Content.Contacts = []postern.Contact{
-			{Name: form.Name, Organization: form.Organization, PhoneNumbers: []string{form.Phone}},
+			{Name: form.Contact, Organization: form.Organization, PhoneNumbers: []string{form.Phone}},
 		}
 	case string(postern.KindPoll):
 		in.Content.Kind, in.Content.Poll = postern.KindPoll, pollIn(form)

@@ -81,7 +81,7 @@ func TestContactsWriteEveryKind(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	phone := pathOf(d.ID) + "/phone"
 	from := [2]string{"from", contact}
-	c.says(phone, "Send a location", "Send a contact", "Send a poll", `type="file"`)
+	c.says(phone, "linked to Support and", "Send a location", "Send a contact", "Send a poll", `type="file"`)
 	for _, tt := range []struct{ kind, name, content string }{
 		{"", "a.png", drawn(t)}, {"document", "../<b>.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"},
 	} {

@@ -128,7 +128,7 @@ type PhoneView struct {
 	// What was entered in a form that was refused.
 	Type                                string // "location", "contact", "poll", or "" for a text or a file
 	Latitude, Longitude, Place, Address string
-	Name, Phone, Organization           string
+	Contact, Phone, Organization        string
 	Question, Options                   string
 	Many                                bool // of the options can be chosen
 }

@@ -368,7 +368,7 @@ func Phone(f Frame, v PhoneView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = plain("name", "Name", v.Name, true).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = plain("name", "Name", v.Contact, true).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
