@@ -26,7 +26,7 @@ import (
 
 var (
 	run   = flag.Bool("figures", false, "measure the figures")
-	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, deliver, slow, isolate, memory, pages or neighbour")
+	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, deliver, slow, isolate, memory, pages, search or neighbour")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
@@ -102,7 +102,7 @@ func TestFigures(t *testing.T) {
 		name    string
 		measure func(*testing.T) []figure
 	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"deliver", deliver}, {"slow", slow},
-		{"isolate", isolate}, {"memory", memory}, {"pages", pages}, {"neighbour", neighbour}} {
+		{"isolate", isolate}, {"memory", memory}, {"pages", pages}, {"search", search}, {"neighbour", neighbour}} {
 		if *only != "" && *only != m.name {
 			continue
 		}

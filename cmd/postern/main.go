@@ -31,6 +31,7 @@ type cli struct {
 	Key       keyCmd       `cmd:"" help:"Manage API keys."`
 	User      userCmd      `cmd:"" help:"Manage people who sign in to the dashboard."`
 	Device    deviceCmd    `cmd:"" help:"Link and list devices."`
+	Message   messageCmd   `cmd:"" help:"Send messages."`
 	Webhook   webhookCmd   `cmd:"" help:"Manage webhook endpoints."`
 	Listen    listenCmd    `cmd:"" help:"Stream events to this machine and forward them to a local webhook receiver."`
 	Migrate   migrateCmd   `cmd:"" help:"Migrate the database to the current version and exit."`

@@ -125,6 +125,34 @@ func received(t *tenant, device string) (id string) {
 	return t.do("GET", "/v1/messages?direction=inbound&deviceId="+device, "").list().Data[0].ID
 }
 
+// heard is a voice message that was received.
+func heard(t *tenant, device string) (id string) {
+	t.hear(postern.DeviceID(device))
+	return t.do("GET", "/v1/messages?direction=inbound&deviceId="+device, "").list().Data[0].ID
+}
+
+// upload keeps a file and returns its id.
+func upload(t *tenant) string {
+	a := t.do("POST", "/v1/media?filename=hello.txt", "Hello", "Content-Type", "text/plain")
+	a.want(http.StatusCreated, "")
+	return a.member("id")
+}
+
+// receivedFile is a file that came with a message.
+func receivedFile(t *tenant) string {
+	device := connected(t)
+	m, err := t.library.Take(t.t.Context(), t.ws, strings.NewReader("Hello"))
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	m.ID, m.Filename = postern.NewMediaID(), "hello.txt"
+	if err := t.db.Media.Add(t.t.Context(), store.MediaRow{Media: m, WorkspaceID: t.ws,
+		DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(), CreatedAt: postern.TimeOf(time.Now())}, nil); err != nil {
+		t.t.Fatal(err)
+	}
+	return string(m.ID)
+}
+
 // acted is a request for an action on a message that was sent.
 func acted(suffix, body string) func(*tenant) (string, string) {
 	return func(t *tenant) (string, string) {
@@ -184,7 +212,14 @@ func routes() map[string]route {
 		"markMessageRead": {"POST", 202, true, func(t *tenant) (string, string) {
 			return "/v1/messages/" + received(t, connected(t)) + "/read", ""
 		}},
-		"listWebhooks": {"GET", 200, false, fixed("/v1/webhooks", "")},
+		"markMessagePlayed": {"POST", 202, true, func(t *tenant) (string, string) {
+			return "/v1/messages/" + heard(t, connected(t)) + "/played", ""
+		}},
+		"uploadMedia":     {"POST", 201, false, fixed("/v1/media?filename=hello.txt", "Hello")},
+		"getMedia":        {"GET", 200, true, at("/v1/media/", receivedFile, "", "")},
+		"getMediaContent": {"GET", 200, true, at("/v1/media/", receivedFile, "/content", "")},
+		"deleteMedia":     {"DELETE", 204, true, at("/v1/media/", receivedFile, "", "")},
+		"listWebhooks":    {"GET", 200, false, fixed("/v1/webhooks", "")},
 		"createWebhook": {"POST", 201, true, func(t *tenant) (string, string) {
 			return "/v1/webhooks", `{"url":"https://hooks.test/a","deviceIds":["` + connected(t) + `"]}`
 		}},
@@ -337,6 +372,8 @@ func refusedElsewhere(mine, other *tenant, r route) {
 		if strings.Contains(a.Body.String(), "whk_") || strings.Count(b.Body.String(), `"id"`) > 1 && target != "/v1/me" {
 			mine.t.Errorf("%s %s shows what is not the caller's: %s %s", r.method, target, a.Body, b.Body)
 		}
+	case strings.HasPrefix(target, "/v1/media"): // an upload belongs to no device
+		b.want(r.ok, "")
 	default: // a limited key cannot make a device
 		b.want(http.StatusForbidden, postern.ResourceNotAllowed)
 	}

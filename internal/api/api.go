@@ -43,6 +43,7 @@ type API struct {
 	throttle *throttle
 	bodies   *schema.Checker
 	streams  *streams
+	uploads  *uploads
 	document func() (document, error) // encoded for the first reader
 }
 
@@ -63,7 +64,7 @@ func New(opts Options) (*API, error) {
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
 		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(),
-		throttle: newThrottle(),
+		throttle: newThrottle(), uploads: newUploads(),
 	}
 	a.streams = newStreams(a.gateway, a.scopes)
 	doc := spec.New(a.baseURL, opts.Sandbox)

@@ -20,7 +20,7 @@ import (
 // checkBody reads the body of an operation that takes one, checks it against its
 // schema, and leaves it for huma to decode. It returns the hash of the body.
 func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operation) (hash [32]byte, err error) {
-	if op.RequestBody == nil {
+	if op.RequestBody == nil || spec.TakesFile(op) {
 		return hash, nil
 	}
 	body, err := readBody(w, r)
@@ -46,7 +46,7 @@ func (a *API) checkBody(w http.ResponseWriter, r *http.Request, op *huma.Operati
 func (a *API) prepareBodies() error {
 	for path, item := range a.huma.OpenAPI().Paths {
 		for method, op := range spec.Operations(item) {
-			if op.RequestBody == nil {
+			if op.RequestBody == nil || spec.TakesFile(op) {
 				continue
 			}
 			if err := a.bodies.Prepare(op.RequestBody.Content[spec.JSON].Schema); err != nil {
@@ -78,11 +78,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // checkType refuses what is not plain JSON in UTF-8, of one of the types.
 func checkType(h http.Header, types []string) error {
-	for _, coding := range h["Content-Encoding"] {
-		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
-			return postern.Errorf(postern.UnsupportedMediaType,
-				"the body is encoded; send it without a Content-Encoding")
-		}
+	if err := plainCoding(h); err != nil {
+		return err
 	}
 	bad := postern.Errorf(postern.UnsupportedMediaType,
 		"the body is not sent as JSON; send it with Content-Type: %s", strings.Join(types, " or "))
@@ -95,6 +92,17 @@ func checkType(h http.Header, types []string) error {
 	}
 	if charset, given := params["charset"]; given && !strings.EqualFold(charset, "utf-8") {
 		return bad
+	}
+	return nil
+}
+
+// plainCoding refuses a body that is compressed.
+func plainCoding(h http.Header) error {
+	for _, coding := range h["Content-Encoding"] {
+		if !strings.EqualFold(strings.TrimSpace(coding), "identity") {
+			return postern.Errorf(postern.UnsupportedMediaType,
+				"the body is encoded; send it without a Content-Encoding")
+		}
 	}
 	return nil
 }

@@ -229,6 +229,9 @@ func (d *document) check(r *http.Request, status int, header http.Header, body [
 		return d.checkRefusal(r.Method, status, header, body, postern.MethodNotAllowed, postern.InsecureTransport,
 			postern.HeadersTooLarge)
 	}
+	if isLink(r.URL.Path) && (status == http.StatusRequestedRangeNotSatisfiable || status == http.StatusTooManyRequests) {
+		return nil
+	}
 	return d.checkRefusal(r.Method, status, header, body, postern.NotFound, postern.MethodNotAllowed,
 		postern.InsecureTransport, postern.HeadersTooLarge,
 		postern.NotAcceptable)
@@ -237,7 +240,12 @@ func (d *document) check(r *http.Request, status int, header http.Header, body [
 // public are paths beside the operations.
 func public(p string) bool {
 	return p == "/v1/openapi.json" || strings.HasPrefix(p, "/docs") || strings.HasPrefix(p, "/problems/") ||
-		strings.HasPrefix(p, "/link/")
+		strings.HasPrefix(p, "/link/") || isLink(p)
+}
+
+// isLink tells whether a path is that of a link to a file.
+func isLink(p string) bool {
+	return strings.HasPrefix(p, "/v1/media/") && strings.HasSuffix(p, "/file")
 }
 
 // checkRefusal is for what no operation answers.
@@ -322,6 +330,9 @@ func (d *document) checkBody(r response, header http.Header, body []byte) error 
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
 		return err
+	}
+	if _, file := r.Content["*/*"]; file {
+		return nil
 	}
 	c, ok := r.Content[kind]
 	if !ok {

@@ -18,10 +18,21 @@ import (
 // receive lets a device take in a message from a contact.
 func (t *tenant) receive(device postern.DeviceID, body string) {
 	t.t.Helper()
+	t.take(device, postern.Text(body))
+}
+
+// hear lets the device receive a voice message.
+func (t *tenant) hear(device postern.DeviceID) {
+	t.t.Helper()
+	t.take(device, postern.Content{Kind: postern.KindVoice, Media: &postern.Media{MIMEType: "audio/ogg", Size: 4096}})
+}
+
+func (t *tenant) take(device postern.DeviceID, c postern.Content) {
+	t.t.Helper()
 	m := postern.Message{
 		WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
 		ChatID: "+15551234567", From: "+15551234567",
-		Content: postern.Text(body), NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
+		Content: c, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
 	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
 		t.t.Error(err)

@@ -77,7 +77,7 @@ func TestExamplesAreAcceptedAndAnswered(t *testing.T) {
 		}
 		target, body := build(mine)
 		request := have[id].Request
-		if request == nil && body != "" {
+		if request == nil && id != "uploadMedia" && body != "" {
 			request = json.RawMessage(testkit.Example(body))
 			if !*update {
 				t.Errorf("%s has no example of a request: write one into %s, or run make openapi", id, exampleFile)
@@ -87,6 +87,9 @@ func TestExamplesAreAcceptedAndAnswered(t *testing.T) {
 			request = nil
 		}
 		sent := withIDsOf(string(request), target+body)
+		if id == "uploadMedia" { // its body is no JSON
+			request, sent = nil, body
+		}
 		a := mine.exchange(r.method, target, sent, id)
 		if a.Code != r.ok {
 			t.Errorf("%s: the example is answered %d %s", id, a.Code, a.Body)
@@ -167,11 +170,12 @@ func (t *tenant) followed(target string) *answerT {
 // a PNG has no example.
 func exampleOf(a *answerT) json.RawMessage {
 	kind := a.Header().Get("Content-Type")
-	text := strings.NewReplacer(`"name":"d"`, `"name":"Support"`, "https://hooks.test/a",
+	text := aSignature.ReplaceAllString(a.Body.String(), "expires=1795251600&signature=9f86d081884c7d659a2feaa0c55ad015")
+	text = strings.NewReplacer(`"name":"d"`, `"name":"Support"`, "https://hooks.test/a",
 		"https://hooks.example.com/postern", `"qr":"code"`,
-		`"qr":"2@7hQkX0t9…"`).Replace(a.Body.String())
+		`"qr":"2@7hQkX0t9…"`).Replace(text)
 	switch {
-	case text == "" || kind == "image/png" || a.Code >= 400:
+	case text == "" || kind == "image/png" || a.Header().Get("Content-Disposition") != "" || a.Code >= 400:
 		return nil
 	case kind == "application/json":
 		return json.RawMessage(testkit.Example(strings.TrimSpace(text)))
@@ -183,7 +187,9 @@ func exampleOf(a *answerT) json.RawMessage {
 	return b
 }
 
-var anID = regexp.MustCompile(`\b(dev|msg|whk|evt|dlv|rpl)_[0-9A-Z]{26}`)
+var aSignature = regexp.MustCompile(`expires=\d+&signature=[0-9a-f]+`)
+
+var anID = regexp.MustCompile(`\b(dev|msg|med|whk|evt|dlv|rpl)_[0-9A-Z]{26}`)
 
 // withIDsOf puts the ids that are there in place of an example's.
 func withIDsOf(request, there string) string {
@@ -258,7 +264,7 @@ func TestExamplesAreInTheDocumentAndValid(t *testing.T) {
 			}
 			for code, r := range op.Responses {
 				for kind, c := range r.Content {
-					if code < "400" && kind != "image/png" {
+					if code < "400" && kind != "image/png" && kind != "*/*" {
 						valid(op.OperationID+" answer", pointer(op.place, "responses", code, "content", kind, "schema"),
 							c.Example)
 					}

@@ -64,6 +64,7 @@ func (c crowded) values() map[string][]string {
 		"deviceId":  {string(c.busy), string(c.quiet)},
 		"chatId":    {"+15551234567", "+15559990000", "+15550000000"},
 		"direction": {"inbound", "outbound"},
+		"q":         {"nothing", "hello"},
 		"status":    {"received", "queued", "expired"},
 		"since":     {"2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"},
 		"until":     {"2100-01-01T00:00:00Z", "2020-01-01T00:00:00Z"},

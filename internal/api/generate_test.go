@@ -66,11 +66,28 @@ func (g *generator) request(ops []operation) *attempt {
 	g.headers(a)
 	if _, takes := a.op.RequestBody.Content["application/json"]; takes {
 		g.bodyOf(a)
+	} else if len(a.op.RequestBody.Content) > 0 {
+		g.fileOf(a)
 	}
 	if g.seldom() {
 		a.odd(&a.method, of(g.dice, "PUT", "PATCH", "HEAD", "OPTIONS", "POST", "DELETE", "GET", "QUERY", "get"))
 	}
 	return a
+}
+
+// fileOf makes a body of a file, or of a form that may not be one.
+func (g *generator) fileOf(a *attempt) {
+	a.body = []byte("Hello")
+	a.header.Set("Content-Type", of(g.dice, "text/plain", "application/octet-stream", "x", "application/json"))
+	if g.seldom() {
+		var body, kind string
+		a.odd(&body, of(g.dice, "--b\r\nContent-Disposition: form-data; name=file\r\n\r\nHello\r\n--b--", "--b", "--b--",
+			"--b\r\n\r\nHello\r\n--b--", "--b\r\nx\r\n\r\n--b--", ""))
+		a.odd(&kind, of(g.dice, "multipart/form-data; boundary=b", "multipart/form-data", "multipart/form-data; boundary=\"",
+			"multipart/mixed; boundary=b"))
+		a.body = []byte(body)
+		a.header.Set("Content-Type", kind)
+	}
 }
 
 // odd sets something that is not as described, or may not be.
@@ -79,7 +96,7 @@ func (a *attempt) odd(what *string, value string) { *what, a.plain, a.broken = v
 // path fills the ids of a path in.
 func (g *generator) path(a *attempt) string {
 	prefix := "dev_"
-	for family, of := range map[string]string{"/v1/messages": "msg_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_",
+	for family, of := range map[string]string{"/v1/messages": "msg_", "/v1/media": "med_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_",
 		"/v1/replays": "rpl_"} {
 		if strings.HasPrefix(a.op.path, family) {
 			prefix = of

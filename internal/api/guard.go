@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -27,6 +28,8 @@ type request struct {
 	authorization string               // the header, "" when it is not given exactly once
 	caller        access.Caller        // whose key it is
 	idem          *gateway.Idempotency // nil: a repetition is a new request
+	w             http.ResponseWriter  // of an operation that reads its body itself
+	r             *http.Request        // of that operation
 	endTurn       func()               // ends the workspace's turn; nil when the request keeps none
 }
 
@@ -43,7 +46,7 @@ func requestOf(ctx context.Context) *request {
 // keeps from huma what huma would misread.
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	q, op := &request{Request: obs.RequestOf(r.Context())}, ctx.Operation()
+	q, op := &request{Request: obs.RequestOf(r.Context()), w: w, r: r}, ctx.Operation()
 	err := a.admit(w, r, q, op)
 	if err == nil {
 		err = a.checkRequest(w, r, q, op)
@@ -148,3 +151,41 @@ func checkQuery(op *huma.Operation, raw string) error {
 }
 
 func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// accepts tells whether a caller accepts one of the offered media types (RFC 9110,
+// 12.5.1). Without an Accept header it accepts all; of several ranges, the most
+// specific one counts.
+func accepts(header, offers []string) bool {
+	ranges := strings.Split(strings.Join(header, ","), ",")
+	if strings.TrimSpace(strings.Join(ranges, "")) == "" {
+		return true
+	}
+	return slices.ContainsFunc(offers, func(offer string) bool { return quality(ranges, offer) > 0 })
+}
+
+func quality(ranges []string, offer string) float64 {
+	main, _, _ := strings.Cut(offer, "/")
+	best, q := 0, 0.0
+	for _, r := range ranges {
+		name, params, _ := strings.Cut(r, ";")
+		rank := slices.Index([]string{"*/*", main + "/*", offer}, strings.ToLower(strings.TrimSpace(name))) + 1
+		if rank > best {
+			best, q = rank, weight(params)
+		}
+	}
+	return q
+}
+
+// weight returns the q of a range's parameters; 1 when it has none, or one that
+// cannot be parsed.
+func weight(params string) float64 {
+	for p := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			if q, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+				return q
+			}
+		}
+	}
+	return 1
+}

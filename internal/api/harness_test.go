@@ -22,6 +22,8 @@ import (
 	"postern/internal/db/dbtest"
 	"postern/internal/egress"
 	"postern/internal/gateway"
+	"postern/internal/media/blob"
+	"postern/internal/media/library"
 	"postern/internal/postern"
 	"postern/internal/problem"
 	"postern/internal/seal"
@@ -108,6 +110,8 @@ type server struct {
 	dir     string // of the database
 	url     string // of the PostgreSQL database; "" for the one in dir
 	g       *gateway.Gateway
+	blobs   blob.Store
+	library *library.Library
 	log     *safeBuffer
 
 	closeStore func()
@@ -164,7 +168,8 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 		tb.Fatal(err)
 	}
 	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore}
-	s.g = gateway.New(gateway.Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
+	s.keepFiles()
+	s.g = gateway.New(gateway.Options{DB: db, Box: box, Library: s.library, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
 		GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
 		CheckURL: func(u string) error {
 			if !strings.HasPrefix(u, "https://") {
@@ -174,6 +179,19 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 		}})
 	s.open(web.Transport{}, sandbox != nil)
 	return s
+}
+
+// keepFiles opens a library in directories of the test's own.
+func (s *server) keepFiles() {
+	s.t.Helper()
+	blobs, err := blob.OpenDirectory(s.t.TempDir())
+	if err == nil {
+		s.blobs = blobs
+		s.library, err = library.Open(blobs, s.t.TempDir())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // open makes the API and the front door before it.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"time"
 
@@ -20,11 +21,18 @@ type messages struct {
 // messageKinds are the kinds of messages that can be sent. A body without a type
 // is of the first kind.
 func messageKinds() []spec.Kind {
+	media := []string{"media"}
 	return []spec.Kind{
 		{Type: string(postern.KindText), Required: []string{"body"}},
 		{Type: string(postern.KindLocation), Required: []string{"location"}},
 		{Type: string(postern.KindContact), Required: []string{"contacts"}},
 		{Type: string(postern.KindPoll), Required: []string{"poll"}},
+		{Type: string(postern.KindImage), Required: media, Optional: []string{"body", "viewOnce"}},
+		{Type: string(postern.KindVideo), Required: media, Optional: []string{"body", "viewOnce", "gif", "round"}},
+		{Type: string(postern.KindAudio), Required: media, Optional: []string{"viewOnce"}},
+		{Type: string(postern.KindVoice), Required: media, Optional: []string{"viewOnce"}},
+		{Type: string(postern.KindDocument), Required: media, Optional: []string{"body"}},
+		{Type: string(postern.KindSticker), Required: media},
 	}
 }
 
@@ -42,7 +50,8 @@ type messageMembers struct {
 	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits; spaces, dots, dashes and brackets between them are ignored), the chatId of an event, or an address of the network, such as 15551234567@s.whatsapp.net." example:"+15551234567"`
 	Type             postern.Kind      `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
-	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, at most 65,536 characters (Unicode code points)." example:"Hello"`
+	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, or the caption of an image, video or document: at most 65,536 characters (Unicode code points)." example:"Hello"`
+	Media            *newMedia         `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, one at a URL, or the bytes themselves."`
 	ReplyTo          postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
@@ -50,6 +59,48 @@ type messageMembers struct {
 	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
 
 	postern.Extra
+}
+
+// newMedia is the file of a new message, in one of the three forms below.
+type newMedia struct {
+	ID       postern.MediaID `json:"id"`
+	URL      string          `json:"url"`
+	Data     []byte          `json:"data"`
+	MIMEType string          `json:"mimeType"`
+	Filename string          `json:"filename"`
+}
+
+// mediaByID is a file that was uploaded or received.
+type mediaByID struct {
+	_        struct{}        `additionalProperties:"false"`
+	ID       postern.MediaID `json:"id" minLength:"1" doc:"Id of a file that was uploaded, or that came with a message." example:"med_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Filename string          `json:"filename,omitempty" minLength:"1" doc:"Name that the recipient sees, at most 200 bytes; by default the one that the file has. A document needs a name." example:"invoice.pdf"`
+}
+
+// mediaByURL is a file that the server fetches.
+type mediaByURL struct {
+	_        struct{} `additionalProperties:"false"`
+	URL      string   `json:"url" minLength:"1" doc:"Public https address of the file. It is fetched once, after the message was accepted; if that fails, the message ends with the error MEDIA_FAILED." example:"https://files.example.com/invoice.pdf"`
+	Filename string   `json:"filename,omitempty" minLength:"1" doc:"Name that the recipient sees, at most 200 bytes. A document needs a name." example:"invoice.pdf"`
+}
+
+// mediaInline is a file within the body of the request.
+type mediaInline struct {
+	_        struct{} `additionalProperties:"false"`
+	Data     []byte   `json:"data" minLength:"1" doc:"The bytes of the file in base64. The limit of 1 MiB for a body leaves about 700 kB; upload larger files." example:"SGVsbG8K"`
+	MIMEType string   `json:"mimeType" minLength:"1" maxLength:"255" doc:"Type of the file. The server finds the type in the bytes, and uses that one." example:"text/plain"`
+	Filename string   `json:"filename,omitempty" minLength:"1" doc:"Name that the recipient sees, at most 200 bytes. A document needs a name." example:"hello.txt"`
+}
+
+// Schema returns the three forms.
+func (newMedia) Schema(r huma.Registry) *huma.Schema {
+	one := &huma.Schema{Type: huma.TypeObject}
+	for _, form := range []reflect.Type{
+		reflect.TypeFor[mediaByID](), reflect.TypeFor[mediaByURL](), reflect.TypeFor[mediaInline](),
+	} {
+		one.OneOf = append(one.OneOf, r.Schema(form, true, ""))
+	}
+	return one
 }
 
 func (h messages) send(
@@ -60,9 +111,14 @@ func (h messages) send(
 	if err != nil {
 		return nil, err
 	}
+	if b.Media != nil {
+		if b.Media.Filename, err = safeName("/media/filename", b.Media.Filename); err != nil {
+			return nil, err
+		}
+	}
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Metadata: b.Metadata,
-		Content: postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra},
+		Content: postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra}, Media: (*gateway.NewMedia)(b.Media),
 		ReplyTo: b.ReplyTo, SendAt: at,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
@@ -144,12 +200,17 @@ func (h messages) markRead(ctx context.Context, q *request, in *readInput) (*out
 	return answer(h.gateway.Actions.MarkRead(ctx, q.caller, in.ID))
 }
 
+func (h messages) markPlayed(ctx context.Context, q *request, in *readInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.MarkPlayed(ctx, q.caller, in.ID))
+}
+
 type messagesInput struct {
 	Paging
 	DeviceID  postern.DeviceID `query:"deviceId" doc:"Only messages of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	ChatID    string           `query:"chatId" doc:"Only messages of this chat, in any form that to accepts. Write a plus sign as %2B." example:"+15551234567"`
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
-	Status    string           `query:"status" enum:"scheduled,queued,sending,sent,delivered,read,failed,expired,canceled,received" doc:"Only messages in this state."`
+	Status    string           `query:"status" pattern:"^[a-z]+(,[a-z]+)*$" doc:"Only messages in one of these states, separated by commas: scheduled, queued, sending, sent, delivered, read, played, failed, expired, canceled, received." example:"queued,sending"`
+	Text      string           `query:"q" maxLength:"200" doc:"Only messages that contain all of these words: in the text, the name of a file, or the names of a place, contact or poll. The last word may be the beginning of one. Capital letters and accents make no difference. New messages are found after about a second." example:"invoice"`
 	Since     string           `query:"since" format:"date-time" doc:"Only messages created at this time or later." example:"2026-11-21T09:00:00.000Z"`
 	Archived  bool             `query:"archived" doc:"Only messages of numbers that a device was linked to before. Other lists do not contain them." example:"false"`
 	Until     string           `query:"until" format:"date-time" doc:"Only messages created before this time." example:"2026-11-22T09:00:00.000Z"`
@@ -164,10 +225,28 @@ func (h messages) list(ctx context.Context, q *request, in *messagesInput) (*out
 	if err != nil {
 		return nil, err
 	}
+	statuses, err := statusFilter(in.Status)
+	if err != nil {
+		return nil, err
+	}
 	return answerList(h.gateway.Messages.List(ctx, q.caller, gateway.MessageQuery{
-		DeviceID: in.DeviceID, ChatID: chat, Direction: in.Direction, Status: in.Status,
+		DeviceID: in.DeviceID, ChatID: chat, Direction: in.Direction, Statuses: statuses, Text: in.Text,
 		Since: since, Until: until, Archived: in.Archived, Page: in.page(),
 	}))
+}
+
+// statusFilter returns the states of a filter; "" selects all.
+func statusFilter(s string) (list []string, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	for one := range strings.SplitSeq(s, ",") {
+		if status := postern.MessageStatus(one); status.Rank() == 0 && !status.IsEnd() {
+			return nil, postern.Invalid("/query/status", "expected states of messages, separated by commas")
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }
 
 // chatFilter normalizes the chatId filter; "" selects all chats.

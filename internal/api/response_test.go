@@ -21,6 +21,7 @@ func TestCreatedResourcesHaveALocation(t *testing.T) {
 	mine := newServer(t).tenant("starter")
 	for _, tt := range []struct{ target, body string }{
 		{"/v1/devices", `{"name":"d"}`}, {"/v1/webhooks", `{"url":"https://hooks.test/"}`},
+		{"/v1/media?filename=a.txt", "Hello"},
 		{"/v1/devices/" + string(mine.device("d", postern.Unlinked)) + "/link", `{}`},
 	} {
 		a := mine.do("POST", tt.target, tt.body, "Idempotency-Key", tt.target)

@@ -10,13 +10,14 @@ import (
 // document. Each has a row in the tables of scopes and of notes (package spec).
 func (a *API) routes() {
 	const device, link = "/v1/devices/{id}", "/v1/devices/{id}/link"
-	const message = "/v1/messages/{id}"
+	const message, file = "/v1/messages/{id}", "/v1/media/{id}"
 	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
 	g, taken := a.gateway, status(http.StatusAccepted)
 	devices, links, messages := devices{g}, links{g, a.streams, a.baseURL}, messages{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
+	files := files{g, a.throttle, a.uploads, a.problems, a.baseURL}
 
 	add(a, "GET /v1/devices", "listDevices", "List devices", devices.list, compressed)
 	add(a, "POST /v1/devices", "createDevice", "Create a device", devices.create, creates)
@@ -48,6 +49,13 @@ func (a *API) routes() {
 	add(a, "POST "+message+"/cancel", "cancelMessage", "Cancel a message that has not been sent", messages.cancel)
 	add(a, "POST "+message+"/votes", "voteInPoll", "Vote in a poll", messages.vote, taken)
 	add(a, "POST "+message+"/read", "markMessageRead", "Mark a message as read", messages.markRead, taken)
+	add(a, "POST "+message+"/played", "markMessagePlayed", "Mark a message as played", messages.markPlayed, taken)
+
+	add(a, "POST /v1/media", "uploadMedia", "Upload a file", files.upload, creates, takesFile)
+	add(a, "GET "+file, "getMedia", "Get a file", files.get)
+	add(a, "GET "+file+"/content", "getMediaContent", "Download a file", files.content, givesFile)
+	add(a, "DELETE "+file, "deleteMedia", "Delete a file", files.delete)
+	a.mux.HandleFunc("GET "+file+"/file", files.serveLink) // the url of getMedia, which needs no key
 
 	add(a, "GET /v1/webhooks", "listWebhooks", "List webhook endpoints", webhooks.list, compressed)
 	add(a, "POST /v1/webhooks", "createWebhook", "Create a webhook endpoint", webhooks.create, creates)

@@ -60,7 +60,9 @@ type inboundMembers struct {
 	_    struct{}     `additionalProperties:"false"`
 	From string       `json:"from" minLength:"1" doc:"Number of the contact that sends the message." example:"+15551234567"`
 	Type postern.Kind `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
-	Body string       `json:"body,omitempty" minLength:"1" doc:"The text." example:"Hello"`
+	Body string       `json:"body,omitempty" minLength:"1" doc:"The text, or the caption of an image, video or document." example:"Hello"`
+
+	Media *newMedia `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, or the bytes themselves."`
 
 	ReplyTo postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 
@@ -75,6 +77,7 @@ type Inbound struct {
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
 	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, gateway.SandboxInbound{
 		From: in.Body.From, Content: postern.Content{Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra},
+		Media:   (*gateway.NewMedia)(in.Body.Media),
 		ReplyTo: in.Body.ReplyTo,
 	})
 	return answer(Inbound{id}, err)
@@ -88,7 +91,7 @@ type receiptInput struct {
 type newReceipt struct {
 	_         struct{}              `additionalProperties:"false"`
 	MessageID postern.MessageID     `json:"messageId" minLength:"1" doc:"A message that this device sent." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Status    postern.MessageStatus `json:"status" enum:"delivered,read" doc:"What the recipient confirms." example:"read"`
+	Status    postern.MessageStatus `json:"status" enum:"delivered,read,played" doc:"What the recipient confirms." example:"read"`
 }
 
 func (h sandbox) receipt(ctx context.Context, q *request, in *receiptInput) (*nothing, error) {

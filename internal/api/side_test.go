@@ -139,6 +139,7 @@ func (s *side) furnish() {
 		b.endpoint = s.instead("createWebhook", b.endpoint, s.newEndpoint(b.device))
 		s.note(s.activate(b.endpoint))
 		s.receive(postern.DeviceID(b.device), s.mark)
+		s.hear(postern.DeviceID(b.device))
 		s.note(s.attempt())
 	}
 	if a := s.do("GET", "/v1/replays/"+b.replay, ""); a.Code != http.StatusOK || a.member("status") != "running" {

@@ -22,24 +22,23 @@ type streams struct {
 	pulse    time.Duration // between heartbeats
 	patience time.Duration // with a reader that takes nothing
 
-	most int // of all workspaces
-
-	mu   sync.Mutex
-	all  int
-	open map[postern.WorkspaceID]int
+	*places
 }
 
 func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams {
 	return &streams{
-		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, most: maxAllStreams,
-		open: map[postern.WorkspaceID]int{},
+		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite,
+		places: newPlaces(maxStreams, maxAllStreams,
+			tooMany(streamPulse,
+				fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams)),
+			tooMany(streamPulse, "the server has as many open streams as it can; try again later, or list events instead")),
 	}
 }
 
 // answer returns a stream that body writes, one of those that the workspace may
 // have open.
 func (o *streams) answer(q *request, body func(*stream)) (*huma.StreamResponse, error) {
-	done, err := o.start(q.caller.Workspace())
+	done, err := o.take(q.caller.Workspace())
 	if err != nil {
 		return nil, err
 	}
@@ -56,32 +55,46 @@ func (o *streams) answer(q *request, body func(*stream)) (*huma.StreamResponse, 
 	}}, nil
 }
 
-// start counts one more stream until done is called, or refuses it.
-func (o *streams) start(ws postern.WorkspaceID) (done func(), err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// places bounds how many requests of a kind that takes long are served at a time.
+type places struct {
+	each, most         int   // of a workspace, and of all workspaces
+	eachTaken, allGone error // what a request beyond them is told
+
+	mu   sync.Mutex
+	all  int
+	open map[postern.WorkspaceID]int
+}
+
+func newPlaces(each, most int, eachTaken, allGone error) *places {
+	return &places{each: each, most: most, eachTaken: eachTaken, allGone: allGone, open: map[postern.WorkspaceID]int{}}
+}
+
+// take counts one more request until done is called, or refuses it.
+func (p *places) take(ws postern.WorkspaceID) (done func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
-	case o.open[ws] >= maxStreams:
-		return nil, tooMany(fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams))
-	case o.all >= o.most:
-		return nil, tooMany("the server has as many open streams as it can; try again later, or list events instead")
+	case p.open[ws] >= p.each:
+		return nil, p.eachTaken
+	case p.all >= p.most:
+		return nil, p.allGone
 	}
-	o.all++
-	o.open[ws]++
-	return func() { o.end(ws) }, nil
+	p.all++
+	p.open[ws]++
+	return func() { p.give(ws) }, nil
 }
 
-func tooMany(detail string) error {
-	return &postern.Error{Reason: postern.RateLimited, RetryAfter: streamPulse, Detail: detail}
+func (p *places) give(ws postern.WorkspaceID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all--
+	if p.open[ws]--; p.open[ws] == 0 {
+		delete(p.open, ws)
+	}
 }
 
-func (o *streams) end(ws postern.WorkspaceID) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.all--
-	if o.open[ws]--; o.open[ws] == 0 {
-		delete(o.open, ws)
-	}
+func tooMany(wait time.Duration, detail string) error {
+	return &postern.Error{Reason: postern.RateLimited, RetryAfter: wait, Detail: detail}
 }
 
 // stream writes server-sent events.

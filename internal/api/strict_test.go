@@ -208,7 +208,7 @@ func TestOtherBodies(t *testing.T) {
 		{"/v1/sandbox/devices/" + device + "/scan", `{"phoneNumber":"x"}`, "/phoneNumber"},
 		{"/v1/sandbox/devices/" + device + "/inbound", `{"from":"x","body":"b"}`, "/from"},
 		{"/v1/sandbox/devices/" + device + "/faults", `{"kind":"explode"}`, "/kind"},
-		{"/v1/sandbox/devices/" + device + "/receipts", `{"messageId":"m","status":"played"}`, "/status"},
+		{"/v1/sandbox/devices/" + device + "/receipts", `{"messageId":"m","status":"seen"}`, "/status"},
 	} {
 		p := mine.do("POST", tt.target, tt.body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 		if !slices.ContainsFunc(p.Errors, func(f postern.Field) bool { return f.Pointer == tt.pointer }) {

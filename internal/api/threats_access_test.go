@@ -149,7 +149,7 @@ func TestT3MembersAreNotAssigned(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("enterprise")
 	for id, r := range routes() {
-		if r.method != "POST" {
+		if r.method != "POST" || id == "uploadMedia" { // a file has no members
 			continue
 		}
 		target, _ := r.build(mine)

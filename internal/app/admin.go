@@ -82,6 +82,7 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handle
 	}))
 	deviceCommands(mux, g)
 	webhookCommands(mux, g)
+	messageCommands(mux, g)
 	return mux
 }
 
@@ -198,15 +199,19 @@ func admin[In any](do func(*http.Request, In) (any, error)) http.HandlerFunc {
 			}
 		}
 		out, err := do(r, in)
-		var e *postern.Error
-		switch {
-		case err == nil:
-			adminAnswer(w, http.StatusOK, out)
-		case errors.As(err, &e):
-			adminAnswer(w, http.StatusConflict, e)
-		default:
-			adminAnswer(w, http.StatusInternalServerError, postern.Errorf(postern.Internal, "%v", err))
-		}
+		adminResult(w, out, err)
+	}
+}
+
+func adminResult(w http.ResponseWriter, out any, err error) {
+	var e *postern.Error
+	switch {
+	case err == nil:
+		adminAnswer(w, http.StatusOK, out)
+	case errors.As(err, &e):
+		adminAnswer(w, http.StatusConflict, e)
+	default:
+		adminAnswer(w, http.StatusInternalServerError, postern.Errorf(postern.Internal, "%v", err))
 	}
 }
 

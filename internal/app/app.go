@@ -51,6 +51,7 @@ const (
 	keepEvents   = 30 * 24 * time.Hour
 	keepAudit    = 365 * 24 * time.Hour
 	keepMessages = 90 * 24 * time.Hour
+	keepMedia    = 30 * 24 * time.Hour
 )
 
 // App is an open server. It holds the data directory and its ports until Run has returned
@@ -378,6 +379,7 @@ func (a *App) Run(ctx context.Context) error {
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
 	group.Go(func() error { return a.gateway.Maintenance.Run(work, a.retention()) })
+	group.Go(func() error { return a.gateway.Maintenance.IndexWords(work) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}
@@ -411,6 +413,7 @@ func (a *App) retention() gateway.Retention {
 	return gateway.Retention{
 		Events:   cmp.Or(time.Duration(a.cfg.RetentionEvents), keepEvents),
 		Messages: cmp.Or(time.Duration(a.cfg.RetentionMessages), keepMessages),
+		Media:    cmp.Or(time.Duration(a.cfg.RetentionMedia), keepMedia),
 		Audit:    cmp.Or(time.Duration(a.cfg.RetentionAudit), keepAudit),
 	}
 }

@@ -10,8 +10,13 @@ import (
 	"postern/internal/seal"
 )
 
-// openLibrary opens the storage for the files of messages.
+// openLibrary opens the storage for the files of messages. With PostgreSQL it has to be named,
+// because the data directory is not shared; without it there is no library.
 func (a *App) openLibrary() (*library.Library, error) {
+	if a.cfg.DatabaseURL != "" && a.cfg.MediaURL == "" {
+		a.log.Warn("POSTERN_MEDIA_URL is not set: messages with files can neither be sent nor received")
+		return nil, nil //nolint:nilnil // the users of a library check for nil
+	}
 	scratch := filepath.Join(a.cfg.Dir, "transit")
 	address := a.cfg.MediaURL
 	if address == "" {

@@ -151,11 +151,7 @@ func shownContent(c vendorsim.Content) postern.Extra {
 }
 
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
-	kind := vendorsim.Delivered
-	if status == postern.Read {
-		kind = vendorsim.Read
-	}
-	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, kind))
+	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, vendorsim.ReceiptKind(status)))
 }
 
 func (s simulated) Fault(ctx context.Context, account, kind string) error {

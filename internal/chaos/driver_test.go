@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"postern/internal/chaos"
+	"postern/internal/failpoint"
 	"postern/vendorsim"
 )
 
@@ -155,9 +156,25 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 		}
 		a := chaos.Ask{Device: dev.id, To: to, Body: fmt.Sprintf("out-%08x-%d-%s", caller, n, filler(r))}
 		a.Key = a.Body[:len(a.Body)-fillerSize]
+		if r.IntN(d.oneIn()) == 0 {
+			a.SendAt = time.Now().Add(time.Duration(r.IntN(3000)) * time.Millisecond).UTC().Format(chaosTime)
+			a.Cancel = r.IntN(2) == 0
+		}
 		d.insist(a, r)
 	}
 }
+
+// oneIn says which part of the messages is scheduled.
+func (d *driver) oneIn() int {
+	switch d.w.opts.Mistake {
+	case failpoint.CancelNever, failpoint.SendEarly:
+		return 2
+	default:
+		return 10
+	}
+}
+
+const chaosTime = "2006-01-02T15:04:05.000Z07:00"
 
 const fillerSize = 24
 
@@ -174,7 +191,10 @@ func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 	if twice {
 		both.Go(func() { d.untilTold(a) })
 	}
-	d.untilTold(a)
+	id := d.untilTold(a)
+	if a.Cancel && id != "" {
+		d.cancel(id)
+	}
 	both.Wait()
 	if twice || !d.w.opts.Once && r.IntN(20) == 0 {
 		d.repeats.Add(1)
@@ -182,35 +202,22 @@ func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 	}
 }
 
-// untilTold repeats a request with its key until the gateway gives a final answer.
-func (d *driver) untilTold(a chaos.Ask) {
-	limit := patience(d.w.t)
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+// cancel asks for the end of a message until the gateway gives a final answer.
+func (d *driver) cancel(id string) {
+	for {
 		url, changed := d.w.gateway.where()
-		if url == "" {
-			select {
-			case <-changed:
-			case <-time.After(time.Until(deadline)):
-			case <-d.over:
-				return
+		status := 0
+		if url != "" {
+			status, _ = d.request(url, "/v1/messages/"+id+"/cancel", map[string]any{}, "")
+		}
+		switch status {
+		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		case http.StatusOK:
+			if err := d.notes.Write(chaos.Call{Canceled: id}); err != nil {
+				d.w.t.Error(err)
 			}
-			continue
-		}
-		told := d.post(url, a)
-		if err := d.notes.Write(chaos.Call{Told: &told}); err != nil {
-			d.w.t.Error(err)
 			return
-		}
-		switch told.Status {
-		case 0:
-			d.broken.Add(1)
-		case http.StatusTooManyRequests:
-			d.throttled.Add(1)
-		case http.StatusConflict, http.StatusServiceUnavailable:
-		case http.StatusAccepted:
-			d.accept(url, told.MessageID)
-			return
-		default:
+		default: // it was sent already, or an earlier request has canceled it
 			return
 		}
 		select {
@@ -220,7 +227,49 @@ func (d *driver) untilTold(a chaos.Ask) {
 			pause(changed)
 		}
 	}
+}
+
+// untilTold repeats a request with its key until the gateway gives a final answer. It returns
+// the id of a message that was accepted.
+func (d *driver) untilTold(a chaos.Ask) (id string) {
+	limit := patience(d.w.t)
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		url, changed := d.w.gateway.where()
+		if url == "" {
+			select {
+			case <-changed:
+			case <-time.After(time.Until(deadline)):
+			case <-d.over:
+				return ""
+			}
+			continue
+		}
+		told := d.post(url, a)
+		if err := d.notes.Write(chaos.Call{Told: &told}); err != nil {
+			d.w.t.Error(err)
+			return ""
+		}
+		switch told.Status {
+		case 0:
+			d.broken.Add(1)
+		case http.StatusTooManyRequests:
+			d.throttled.Add(1)
+		case http.StatusConflict, http.StatusServiceUnavailable:
+		case http.StatusAccepted:
+			d.accept(url, told.MessageID)
+			return told.MessageID
+		default:
+			return ""
+		}
+		select {
+		case <-d.over:
+			return ""
+		default:
+			pause(changed)
+		}
+	}
 	d.w.t.Errorf("no answer under the key %s within %s", a.Key, limit)
+	return ""
 }
 
 // pause waits a moment, or until the gateway has changed.
@@ -233,32 +282,45 @@ func pause(changed <-chan struct{}) {
 
 func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	told := chaos.Told{Key: a.Key}
-	text, err := json.Marshal(
-		map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"})
-	if err != nil {
-		d.w.t.Error(err)
-		return told
+	ask := map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"}
+	if a.SendAt != "" {
+		ask["sendAt"] = a.SendAt
 	}
-	req, err := http.NewRequest(http.MethodPost, url+"/v1/messages", bytes.NewReader(text))
+	status, body := d.request(url, "/v1/messages", ask, a.Key)
+	var m struct{ ID string }
+	if status == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
+		return told // the answer was cut off and says nothing
+	}
+	told.Status, told.MessageID = status, m.ID
+	return told
+}
+
+// request returns the status and the body of an answer; the status is 0 if the connection broke.
+func (d *driver) request(url, path string, body any, key string) (status int, answer []byte) {
+	text, err := json.Marshal(body)
 	if err != nil {
 		d.w.t.Error(err)
-		return told
+		return 0, nil
+	}
+	req, err := http.NewRequest(http.MethodPost, url+path, bytes.NewReader(text))
+	if err != nil {
+		d.w.t.Error(err)
+		return 0, nil
 	}
 	req.Header = d.w.header.Clone()
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", a.Key)
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
 	res, err := d.http.Do(req)
 	if err != nil {
-		return told
+		return 0, nil
 	}
 	defer res.Body.Close()
-	var m struct{ ID string }
-	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
-		return told // the answer was cut off and says nothing
+	if answer, err = io.ReadAll(res.Body); err != nil {
+		return 0, nil
 	}
-	told.Status, told.MessageID = res.StatusCode, m.ID
-	return told
+	return res.StatusCode, answer
 }
 
 // write lets contacts write to a device until ctx is done.
@@ -279,7 +341,7 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 // happened frees the room of a message that has reached the receiver.
 func (d *driver) happened(kind, device, body, _ string) {
 	switch kind {
-	case "message.sent", "message.failed", "message.expired":
+	case "message.sent", "message.failed", "message.expired", "message.canceled":
 		if kind == "message.failed" {
 			d.failed.Add(1)
 		}

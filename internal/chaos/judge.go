@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"postern/vendorsim"
 )
@@ -19,6 +20,8 @@ const (
 	Unfinished       Rule = "1-unfinished"        // still queued or sending after everything had settled
 	SentUnread       Rule = "1-sent-unread"       // marked as sent, but no phone decrypted it with this body
 	WrongAnswer      Rule = "1-wrong-answer"      // an answer that the contract does not allow for a valid request
+	SentEarly        Rule = "1-sent-early"        // a scheduled message reached the vendor before its time
+	CanceledSent     Rule = "1-canceled-sent"     // canceled, but a phone has it, or it is not canceled although the gateway said so
 	WrongEnd         Rule = "1-wrong-end"         // failed or expired without an explanation
 	Unearned         Rule = "1-unearned"          // delivered or read, but the vendor never reported it
 	SecondNetworkID  Rule = "2-second-network-id" // one message reached the vendor under two ids
@@ -127,6 +130,7 @@ type judging struct {
 	findings
 
 	asks      map[string]Ask         // by key
+	canceled  map[string]bool        // messages that the gateway said it has canceled
 	asked     map[string]Ask         // by body
 	messages  map[string]Message     // by id
 	written   map[string][]Message   // outbound, by body
@@ -141,7 +145,7 @@ type judging struct {
 
 func newJudging(e Evidence) *judging {
 	j := &judging{
-		Evidence: e, asks: map[string]Ask{}, asked: map[string]Ask{}, messages: map[string]Message{},
+		Evidence: e, canceled: map[string]bool{}, asks: map[string]Ask{}, asked: map[string]Ask{}, messages: map[string]Message{},
 		written: map[string][]Message{},
 		taken:   map[networked][]string{}, given: map[networked]bool{}, readable: map[networked]Entry{},
 		eventOf: map[[2]string][]string{}, told: map[string]string{}, delivered: map[string]bool{},
@@ -150,6 +154,9 @@ func newJudging(e Evidence) *judging {
 	for _, c := range e.Calls {
 		if c.Ask != nil {
 			j.asks[c.Ask.Key], j.asked[c.Ask.Body] = *c.Ask, *c.Ask
+		}
+		if c.Canceled != "" {
+			j.canceled[c.Canceled] = true
 		}
 	}
 	for _, m := range e.State.Messages {
@@ -236,6 +243,9 @@ func (j *judging) outbound() {
 			j.report(Unasked, v.NetworkID, "from %s to %s", v.Account, v.Peer)
 			continue
 		}
+		if at, err := time.Parse(time.RFC3339Nano, ask.SendAt); err == nil && v.ArrivedAt.Before(at) {
+			j.report(SentEarly, v.NetworkID, "arrived at %s, and was to be sent at %s", v.ArrivedAt, ask.SendAt)
+		}
 		if before, twice := ids[v.Body]; twice && len(j.written[v.Body]) < 2 {
 			j.report(SecondNetworkID, ask.Key, "reached the vendor as %s and as %s", before, v.NetworkID)
 		}
@@ -255,7 +265,7 @@ func (j *judging) states() {
 		}
 		v, read := j.readable[networked{j.State.Devices[m.Device], m.NetworkID}]
 		switch m.Status {
-		case "queued", "sending":
+		case "scheduled", "queued", "sending":
 			j.report(Unfinished, m.ID, "is %s", m.Status)
 		case "sent", "delivered", "read", "played":
 			if !read || v.Body != m.Body {
@@ -263,8 +273,13 @@ func (j *judging) states() {
 			} else {
 				j.receipts(m, v)
 			}
+		case "canceled":
+			j.wasCanceled(m, read)
 		default:
 			j.ended(m, v, read)
+		}
+		if j.canceled[m.ID] && m.Status != "canceled" {
+			j.report(CanceledSent, m.ID, "is %s, and the gateway said that it was canceled", m.Status)
 		}
 		for _, step := range stepsTo(m.Status) {
 			j.once(m.ID, "message."+step)
@@ -309,6 +324,16 @@ func (j *judging) ended(m Message, v Entry, read bool) {
 	}
 }
 
+// wasCanceled checks a message that was canceled.
+func (j *judging) wasCanceled(m Message, read bool) {
+	if !j.asked[m.Body].Cancel {
+		j.report(WrongEnd, m.ID, "is canceled, and nobody asked for that")
+	}
+	if read {
+		j.report(CanceledSent, m.ID, "is canceled, and a phone has it")
+	}
+}
+
 // never reports events that contradict the status of a message.
 func (j *judging) never(message string, kinds ...string) {
 	for _, kind := range kinds {
@@ -324,7 +349,7 @@ func stepsTo(status string) []string {
 	if i := slices.Index(steps, status); i >= 0 {
 		return steps[:i+1]
 	}
-	if status == "failed" || status == "expired" {
+	if status == "failed" || status == "expired" || status == "canceled" {
 		return []string{status}
 	}
 	return nil
@@ -458,7 +483,7 @@ func (j *judging) quota() {
 		switch {
 		case m.Direction != "outbound":
 			continue
-		case !m.FrameLeft && (m.Status == "failed" || m.Status == "expired"):
+		case !m.FrameLeft && (m.Status == "failed" || m.Status == "expired" || m.Status == "canceled"):
 			refunded++
 			if m.Failure == "RECIPIENT_NOT_FOUND" {
 				back++

@@ -19,6 +19,8 @@ type Ask struct {
 	Device string `json:"device"`
 	To     string `json:"to"`
 	Body   string `json:"body"`
+	SendAt string `json:"sendAt,omitempty"` // RFC 3339; "" for at once
+	Cancel bool   `json:"cancel,omitempty"` // it may be canceled
 }
 
 // Told is what the driver records about an answer. Status is 0 if the connection broke;
@@ -33,6 +35,8 @@ type Told struct {
 type Call struct {
 	Ask  *Ask  `json:"ask,omitempty"`
 	Told *Told `json:"told,omitempty"`
+	// Canceled is the id of a message that the gateway said it has canceled.
+	Canceled string `json:"canceled,omitempty"`
 }
 
 // Post is what the receiver records about a webhook before it answers.

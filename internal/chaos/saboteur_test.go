@@ -52,6 +52,8 @@ var saboteurs = []saboteur{
 	{failpoint.RefundSent, named(chaos.WrongEnd, chaos.RefundedSent), 0},
 	{failpoint.ForgetIdempotency, named(chaos.TwoEffects), 0},
 	{failpoint.DropReceipts, named(chaos.LostReceipt), 0},
+	{failpoint.CancelNever, named(chaos.CanceledSent), 0},
+	{failpoint.SendEarly, named(chaos.SentEarly), 0},
 	{failpoint.LogText, named(chaos.Leaked), 0},
 }
 

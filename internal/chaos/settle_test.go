@@ -135,7 +135,7 @@ func (w *world) find(ids []string) bool {
 // unsent looks for outbound messages without an end. Those that NeverFinish has chosen
 // are tried for ever.
 func (w *world) unsent() string {
-	for _, status := range []string{"queued", "sending"} {
+	for _, status := range []string{"scheduled", "queued", "sending"} {
 		var list struct{ Data []struct{ NetworkID string } }
 		w.api("GET", "/v1/messages?limit=100&direction=outbound&status="+status, nil, &list)
 		for _, m := range list.Data {

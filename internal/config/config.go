@@ -125,6 +125,7 @@ type Server struct {
 	SMTPURL seal.Secret `name:"smtp-url" env:"POSTERN_SMTP_URL" placeholder:"URL" help:"Mail server for invitations and forgotten passwords, such as smtp://user:password@mail.example.com:587?from=postern@example.com. Without it, links are shown to be passed on by hand. Prefer the environment variable."`
 
 	RetentionMessages Span `env:"POSTERN_RETENTION_MESSAGES" default:"90d" placeholder:"SPAN" help:"How long messages are kept (${default})."`
+	RetentionMedia    Span `env:"POSTERN_RETENTION_MEDIA" default:"30d" placeholder:"SPAN" help:"How long the files of received messages are kept, and uploaded ones after their last use (${default})."`
 	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
 	RetentionAudit    Span `env:"POSTERN_RETENTION_AUDIT" default:"365d" placeholder:"SPAN" help:"How long the audit log of the dashboard is kept (${default})."`
 

@@ -152,6 +152,7 @@ type core struct {
 	mailing   chan struct{} // one slot for each mail in the background
 	noticing  chan struct{} // the same for notices
 	requests  *ratelimit.Limiter
+	uploads   *uploads
 	exporting sync.Map // the exports that are being written, by user
 }
 
@@ -163,6 +164,7 @@ func Handler(opts Options) http.Handler {
 		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn,
 		mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
 		noticing: make(chan struct{}, noticesAtOnce),
+		uploads:  &uploads{of: map[postern.UserID]int{}, each: uploadsEach, all: uploadsAll},
 	}
 	if c.saw == nil {
 		c.saw = func(context.Context, string, postern.Member) {}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"postern/internal/access"
@@ -22,6 +23,9 @@ const (
 	sniffed     = 3072                           // bytes by which the type of a file is known
 	fileCached  = "private, max-age=3600"        // as long as a link to a file is valid
 	filePace    = 32 << 10                       // bytes of a file that arrive in filePatience
+	uploadsEach = 4                              // files of a person that arrive at once
+	uploadsAll  = 32                             // files of everybody that arrive at once
+	uploadRetry = 10 * time.Second
 )
 
 // filePatience is how long a form may take for each filePace bytes of its file.
@@ -166,19 +170,56 @@ func (d *core) takeFile(w http.ResponseWriter, r *http.Request, v visit) (poster
 	if part == nil {
 		return postern.Media{}, v.caller, nil
 	}
+	end, err := d.uploads.begin(v.user())
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		return postern.Media{}, v.caller, err
+	}
+	defer end()
 	ctl := http.NewResponseController(w)
 	name := media.SafeName(part.FileName(), "")
-	m, err := d.g.Media.Upload(r.Context(), v.caller, &arriving{from: part, ctl: ctl}, name)
+	made, err := d.g.Media.Upload(r.Context(), v.caller, &arriving{from: part, ctl: ctl}, name, nil)
 	if postern.ReasonOf(err) == postern.PayloadTooLarge {
 		err = postern.Errorf(postern.PayloadTooLarge, "the file is too large; a file may have at most %d MB", postern.MaxMedia>>20)
 	}
 	if err != nil {
 		w.Header().Set("Connection", "close") // the rest is not read
-		return m, v.caller, err
+		return postern.Media{}, v.caller, err
 	}
 	_ = ctl.SetReadDeadline(time.Time{}) // one left behind would end a handler that takes longer
 	caller, err := d.stillIn(r, v)
-	return m, caller, err
+	return made.Value, caller, err
+}
+
+// uploads counts the files that are arriving.
+type uploads struct {
+	mu   sync.Mutex
+	of   map[postern.UserID]int
+	each int // most of one person
+	all  int // most of everybody
+	sum  int
+}
+
+// begin takes a place for a file, until end is called.
+func (u *uploads) begin(user postern.UserID) (end func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.of[user] >= u.each || u.sum >= u.all {
+		return nil, &postern.Error{
+			Reason: postern.RateLimited, RetryAfter: uploadRetry,
+			Detail: "too many files are being uploaded; wait until one has arrived, then try again",
+		}
+	}
+	u.of[user]++
+	u.sum++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.sum--
+		if u.of[user]--; u.of[user] == 0 {
+			delete(u.of, user)
+		}
+	}, nil
 }
 
 // stillIn returns the caller if the browser is still signed in, with the rights that the member

@@ -36,11 +36,11 @@ func (s *site) uploads(ws postern.WorkspaceID, name, content string) postern.Med
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	m, err := s.g.Media.Upload(s.t.Context(), c, strings.NewReader(content), name)
+	made, err := s.g.Media.Upload(s.t.Context(), c, strings.NewReader(content), name, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return m
+	return made.Value
 }
 
 // receivesFile records a message of a contact with a file in a state.
@@ -371,4 +371,28 @@ func TestMessagesAreChangedInAConversation(t *testing.T) {
 	s.as(postern.Viewer)
 	c.want(c.post(talk, url.Values{"do": {"delete"}, "message": {string(out)}}), http.StatusForbidden, "")
 	c.saysNot(talk+"?message="+string(in.ID), "React with")
+}
+
+func TestUploadsAreBounded(t *testing.T) {
+	t.Parallel()
+	u := &uploads{of: map[postern.UserID]int{}, each: 2, all: 3}
+	var ends []func()
+	for i, tt := range []struct {
+		user postern.UserID
+		ok   bool
+	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"c", false}} {
+		end, err := u.begin(tt.user)
+		if (err == nil) != tt.ok {
+			t.Fatalf("%d: %s begins with %v", i, tt.user, err)
+		}
+		if err == nil {
+			ends = append(ends, end)
+		}
+	}
+	for _, end := range ends {
+		end()
+	}
+	if _, err := u.begin("c"); err != nil || len(u.of) != 1 || u.sum != 1 {
+		t.Errorf("after the end %d arrive of %d people (%v)", u.sum, len(u.of), err)
+	}
 }

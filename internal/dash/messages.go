@@ -25,7 +25,7 @@ func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEs
 func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: q.Status,
+		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: r.FormValue("status"),
 		ExportRows: number(exportRows),
 		Send:       v.may(postern.MessagesWrite),
 	}
@@ -83,7 +83,7 @@ func search(r *http.Request) (q gateway.MessageQuery, err error) {
 	switch s := postern.MessageStatus(r.FormValue("status")); s {
 	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Played,
 		postern.Failed, postern.Expired, postern.Received, postern.Scheduled, postern.Canceled:
-		q.Status = string(s)
+		q.Statuses = []string{string(s)}
 	}
 	switch s := r.FormValue("direction"); s {
 	case postern.Inbound, postern.Outbound:

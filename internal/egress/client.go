@@ -86,15 +86,38 @@ func (c *Client) exchange(
 	defer cancel()
 	x := &exchange{}
 	defer x.end()
-	res, err := p.transport.RoundTrip(x.request(ctx, to, header, body))
+	try := func() (*http.Response, error) { return p.transport.RoundTrip(x.request(ctx, to, header, body)) }
+	res, err := try()
 	if err != nil && x.missed() {
-		res, err = p.transport.RoundTrip(x.request(ctx, to, header, body))
+		res, err = try()
+	}
+	if errors.Is(err, errTooMany) {
+		res, err = retry(ctx, p.conns, try)
 	}
 	if err != nil {
 		return Answer{}, x.failure(err)
 	}
 	defer res.Body.Close()
 	return readAnswer(res)
+}
+
+// retry tries again whenever a dial or an exchange ends, until there is room for another dial.
+// net/http begins a dial for each request without an idle connection, and goes on with it when
+// the request gets another one. So when dials take longer than requests, more of them are in
+// progress than there are requests.
+func retry(ctx context.Context, c *conns, try func() (*http.Response, error)) (*http.Response, error) {
+	for {
+		moved := c.wait()
+		res, err := try()
+		if !errors.Is(err, errTooMany) {
+			return res, err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return nil, &Error{Timeout, ctx.Err()}
+		}
+	}
 }
 
 // addressOf returns the address that net/http dials for a URL.

@@ -24,6 +24,7 @@ type conns struct {
 	sockets   map[*socket]struct{} // open connections, without dials in progress
 	order     list.List            // *socket: those that exchanges may use, by when the last one ended, oldest first
 	abandoned bool                 // the tenant's transport is no longer used
+	moved     chan struct{}        // closed when a dial or an exchange ends; nil if nobody waits for that
 }
 
 // usage counts what a host or a tenant uses.
@@ -70,6 +71,24 @@ func (c *conns) reserve(address string) error {
 	return &Error{Connect, errTooMany}
 }
 
+// wait returns a channel that is closed when the next dial or exchange ends.
+func (c *conns) wait() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.moved == nil {
+		c.moved = make(chan struct{})
+	}
+	return c.moved
+}
+
+// move wakes those who wait. The caller holds the lock.
+func (c *conns) move() {
+	if c.moved != nil {
+		close(c.moved)
+		c.moved = nil
+	}
+}
+
 // count adds n dials or connections.
 func (c *conns) count(address string, n int) {
 	c.mu.Lock()
@@ -83,6 +102,9 @@ func (c *conns) add(address string, n int) {
 	c.all.open += n
 	c.total.Add(int64(n))
 	c.tidy(address)
+	if n < 0 {
+		c.move()
+	}
 }
 
 // host returns the usage of a host. The caller holds the lock.
@@ -153,6 +175,7 @@ func (c *conns) ready(s *socket) {
 	defer c.mu.Unlock()
 	if _, open := c.sockets[s]; open {
 		s.place = c.order.PushBack(s)
+		c.move()
 	}
 }
 
@@ -176,6 +199,7 @@ func (c *conns) end(s *socket) {
 	if s.place != nil {
 		c.order.MoveToBack(s.place)
 	}
+	c.move()
 }
 
 // closed removes a connection that was closed.

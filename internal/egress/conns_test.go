@@ -3,6 +3,9 @@ package egress
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,4 +154,45 @@ func (c *conns) closeIdle() {
 	for _, s := range list {
 		s.Close()
 	}
+}
+
+// net/http may have more dials in progress than there are exchanges. An exchange that needs one
+// more waits for the end of another instead of failing.
+func TestDialsInProgressAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(srv.Close)
+	c := NewClient(Options{AllowPrivate: true, MaxIdlePerHost: 1})
+	t.Cleanup(c.Close)
+	u, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.pools.acquire("a")
+	defer c.pools.release(p)
+	const dials = 2 // one exchange and one more connection are allowed
+	p.conns.count(addressOf(u), dials)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Post(t.Context(), "a", srv.URL, http.Header{}, nil)
+		done <- err
+	}()
+	for !p.conns.hasWaiters() {
+		select {
+		case err := <-done:
+			t.Fatalf("the exchange ended with %v, want it to wait", err)
+		default:
+			runtime.Gosched()
+		}
+	}
+	p.conns.count(addressOf(u), -1)
+	if err := <-done; err != nil {
+		t.Errorf("after the end of a dial: %v", err)
+	}
+}
+
+func (c *conns) hasWaiters() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moved != nil
 }

@@ -73,6 +73,8 @@ const (
 	RefundSent        Mistake = "refund-sent"        // a message that was sent is refunded
 	ForgetIdempotency Mistake = "forget-idempotency" // a repeated request is a second message
 	AcknowledgeEarly  Mistake = "acknowledge-early"  // a message is acknowledged to the vendor before the commit
+	CancelNever       Mistake = "cancel-never"       // a message is told to be canceled and is sent
+	SendEarly         Mistake = "send-early"         // a scheduled message is sent before its time
 	LogText           Mistake = "log-text"           // a message's text is written to the log
 )
 

@@ -17,9 +17,9 @@ const (
 	maxEmoji = 64 // bytes: the longest emoji that are one character have about 40
 
 	defaultExpiry = 24 * time.Hour
+	indexEvery    = time.Second     // after all words are written
 	linkLife      = time.Hour       // of a link to a file
 	mediaWait     = 2 * time.Second // for a file that is being fetched
-	mediaKept     = 30 * day        // files to send, after the last message with them has expired
 	sweepAge      = 2 * time.Hour   // of stored bytes that a sweep may remove
 	maxSchedule   = 365 * day
 	editTime      = 15 * time.Minute // for which the vendor's apps accept an edit

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"strconv"
@@ -17,18 +18,31 @@ import (
 )
 
 // Upload keeps a file of at most [postern.MaxMedia] bytes. Its type is found in its bytes. It
-// is removed a month after the last message with it has expired.
-func (g Media) Upload(ctx context.Context, c access.Caller, r io.Reader, filename string) (postern.Media, error) {
+// is removed a month after the last message with it has expired. The hash of idem is not used:
+// the bytes and the name of the file identify the request.
+func (g Media) Upload(
+	ctx context.Context, c access.Caller, r io.Reader, filename string, idem *Idempotency,
+) (Created[postern.Media], error) {
 	if err := c.Permit(postern.MessagesWrite); err != nil {
-		return postern.Media{}, err
+		return Created[postern.Media]{}, err
 	}
 	if len(filename) > postern.MaxFilename {
-		return postern.Media{}, postern.Invalid("/query/filename", "the name of a file may have at most %d bytes", postern.MaxFilename)
+		return Created[postern.Media]{}, postern.Invalid("/query/filename",
+			"the name of a file may have at most %d bytes", postern.MaxFilename)
 	}
 	row, err := g.take(ctx, c, r, filename)
-	return row.Media, err
+	if err != nil {
+		return Created[postern.Media]{}, err
+	}
+	if idem != nil {
+		idem.Hash = sha256.Sum256([]byte(row.SHA256 + filename))
+	}
+	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Media, func(*store.Once) error, error) {
+		return row.Media, func(once *store.Once) error { return g.db.Media.Add(ctx, row, once) }, nil
+	})
 }
 
+// take stores the bytes of a file, and returns the row to add.
 func (g *core) take(ctx context.Context, c access.Caller, r io.Reader, filename string) (store.MediaRow, error) {
 	if g.library == nil {
 		return store.MediaRow{}, postern.Errorf(postern.Unavailable, "this server takes no files")
@@ -39,8 +53,7 @@ func (g *core) take(ctx context.Context, c access.Caller, r io.Reader, filename 
 	}
 	m.ID, m.Filename = postern.NewMediaID(), filename
 	now := g.db.Now()
-	row := store.MediaRow{Media: m, WorkspaceID: c.Workspace(), CreatedAt: now, UsedAt: now}
-	return row, g.db.Media.Add(ctx, row)
+	return store.MediaRow{Media: m, WorkspaceID: c.Workspace(), CreatedAt: now, UsedAt: now}, nil
 }
 
 // Get returns a file. If fetching a received one has failed and may succeed now, it is tried
@@ -181,7 +194,11 @@ func (g *core) file(ctx context.Context, c access.Caller, in NewMessage) (store.
 	case n.URL != "":
 		return g.later(c, in)
 	case n.Data != nil:
-		return g.take(ctx, c, bytes.NewReader(n.Data), n.Filename)
+		row, err := g.take(ctx, c, bytes.NewReader(n.Data), n.Filename)
+		if err == nil {
+			err = g.db.Media.Add(ctx, row, nil)
+		}
+		return row, err
 	default:
 		return g.existing(ctx, c, n.ID)
 	}

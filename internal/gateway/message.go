@@ -165,7 +165,8 @@ type MessageQuery struct {
 	DeviceID  postern.DeviceID
 	ChatID    string // as [postern.ParseChat] returns it
 	Direction string
-	Status    string
+	Statuses  []string // any of these
+	Text      string   // all of its words are in the message; the last one may be a beginning
 	Since     postern.Time
 	Until     postern.Time
 	Archived  bool // only messages from a number that the device had before
@@ -180,7 +181,7 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 	}
 	s := store.MessageSearch{
 		Devices: slices.Clone(c.Key.Devices), DeviceID: q.DeviceID, ChatID: q.ChatID, Direction: q.Direction,
-		Status: q.Status, Since: q.Since, Until: q.Until, Archived: q.Archived,
+		Statuses: q.Statuses, Text: q.Text, Since: q.Since, Until: q.Until, Archived: q.Archived,
 	}
 	below, err := g.messagePlace(c.Workspace(), s, q.Page.Cursor)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 type Retention struct {
 	Events   time.Duration
 	Messages time.Duration
+	Media    time.Duration // received files, and files to send after the last message with them has expired
 	Audit    time.Duration
 }
 
@@ -45,6 +46,25 @@ func (g Maintenance) Run(ctx context.Context, keep Retention) error {
 	}
 }
 
+// IndexWords writes the words of new messages for searches, until ctx is done. Messages are
+// found about a second after they were stored, and accepting them costs nothing more.
+func (g Maintenance) IndexWords(ctx context.Context) error {
+	for {
+		began := time.Now()
+		more, err := g.db.Messages.IndexWords(ctx)
+		if err != nil && ctx.Err() == nil {
+			g.log.WarnContext(ctx, "the words of messages are written later", "error", err)
+		}
+		wait := indexEvery
+		if more {
+			wait = time.Since(began) // leaves at least half of the writer's time to others
+		}
+		if postern.Sleep(ctx, wait) != nil {
+			return nil //nolint:nilerr // the server stops
+		}
+	}
+}
+
 // RemoveOld removes the old data of every workspace once.
 func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 	list, err := g.db.Workspaces.List(ctx)
@@ -70,7 +90,7 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 				return g.db.Messages.Remove(ctx, ws.ID, now.Add(-k.Messages), from)
 			}),
 			inChunks(ctx, func(int64) (int64, bool, error) {
-				more, err := g.db.Media.RemoveOld(ctx, ws.ID, now.Add(-mediaKept), now.Add(-k.Messages))
+				more, err := g.db.Media.RemoveOld(ctx, ws.ID, now.Add(-k.Media), now.Add(-min(k.Media, k.Messages)))
 				return 0, more, err
 			}),
 		)

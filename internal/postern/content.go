@@ -80,6 +80,29 @@ func (c Content) Bare() Content {
 	return c
 }
 
+// Texts returns the texts by which a message is found: its text or caption, the name of its file,
+// and those of its place, its contacts and its poll.
+func (c Content) Texts() []string {
+	list := []string{c.Text}
+	if c.Media != nil {
+		list = append(list, c.Media.Filename)
+	}
+	if c.Location != nil {
+		list = append(list, c.Location.Name, c.Location.Address)
+	}
+	for _, one := range c.Contacts {
+		list = append(list, one.Name, one.Organization)
+		list = append(list, one.PhoneNumbers...)
+	}
+	if c.Poll != nil {
+		list = append(append(list, c.Poll.Question), c.Poll.Options...)
+	}
+	if c.Event != nil {
+		list = append(list, c.Event.Name, c.Event.Description)
+	}
+	return list
+}
+
 // Text returns the content of a text message.
 func Text(text string) Content { return Content{Kind: KindText, Text: text} }
 

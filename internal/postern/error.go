@@ -27,6 +27,7 @@ const (
 	MethodNotAllowed     Reason = "method-not-allowed"
 	NotAcceptable        Reason = "not-acceptable"
 	PayloadTooLarge      Reason = "payload-too-large"
+	RangeNotSatisfiable  Reason = "range-not-satisfiable"
 	UnsupportedMediaType Reason = "unsupported-media-type"
 	HeadersTooLarge      Reason = "headers-too-large"
 	DeviceNotConnected   Reason = "device-not-connected"

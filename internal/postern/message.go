@@ -40,6 +40,11 @@ func (s MessageStatus) Rank() int {
 	return 0
 }
 
+// IsEnd reports whether a message in the state is never sent, or was received.
+func (s MessageStatus) IsEnd() bool {
+	return s == Failed || s == Expired || s == Canceled || s == Received
+}
+
 // FailureCode is the cause of a failed message.
 type FailureCode string
 

@@ -203,15 +203,21 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.PayloadTooLarge: {
 		"The body, or a part of it, is too large.",
-		"A body may be at most 1 MiB, a text at most 65,536 characters, and metadata at most 50 fields of 500 bytes each.",
+		"A body may be at most 1 MiB, a text at most 65,536 characters, metadata at most 50 fields of 500 bytes each, and a file at most 100 MiB.",
 		"Send less data.",
 		"a text may have at most 65536 characters",
 	},
 	postern.UnsupportedMediaType: {
 		"The body is not sent as JSON.",
-		"Content-Type is missing, appears twice, or is not application/json in UTF-8 (or application/merge-patch+json for a PATCH); or the request has a Content-Encoding header.",
+		"Content-Type is missing, appears twice, or is not application/json in UTF-8 (or application/merge-patch+json for a PATCH, or any type for an upload); or the request has a Content-Encoding header.",
 		"Send Content-Type: application/json, and do not compress the body.",
 		"the body is not sent as JSON; send it with Content-Type: application/json",
+	},
+	postern.RangeNotSatisfiable: {
+		"The file has no bytes in the range that was asked for.",
+		"The Range header begins after the end of the file.",
+		"Ask for a range within the size of the file, or leave the header out.",
+		"the file has no bytes in that range",
 	},
 	postern.HeadersTooLarge: {
 		"The headers of the request are too large.",
@@ -227,7 +233,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.RateLimited: {
 		"Too many requests arrived in a short time.",
-		"A key, or all keys of the workspace together, sent more requests per minute than the plan allows; the workspace or the server has too many open streams; the workspace has too many responses that are not read yet; or too many requests without a valid key came from one address.",
+		"A key, or all keys of the workspace together, sent more requests per minute than the plan allows; the workspace or the server has too many open streams or uploads; the workspace has too many responses that are not read yet; or too many requests without a valid key came from one address.",
 		"Wait for the number of seconds in Retry-After. The headers RateLimit-Policy and RateLimit show how many requests are left.",
 		"the plan allows 300 requests per minute; wait for the time in Retry-After",
 	},

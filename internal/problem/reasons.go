@@ -56,6 +56,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.EventsExpired:        {410, "EVENTS_EXPIRED", "Events expired", cannot},
 	postern.PayloadTooLarge:      {413, "PAYLOAD_TOO_LARGE", "Payload too large", cannot},
 	postern.UnsupportedMediaType: {415, "UNSUPPORTED_MEDIA_TYPE", "Unsupported media type", cannot},
+	postern.RangeNotSatisfiable:  {416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable", cannot},
 	postern.IdempotencyReused:    {422, "IDEMPOTENCY_KEY_REUSED", "Idempotency key reused", cannot},
 	postern.ValidationFailed:     {422, "VALIDATION_FAILED", "Validation failed", cannot},
 	postern.RateLimited:          {429, "RATE_LIMITED", "Too many requests", "Too many requests"},

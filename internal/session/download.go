@@ -156,7 +156,10 @@ func (e *Engine) askPhone(ctx context.Context, s network.Session, row store.Medi
 	err = s.RequestMedia(ctx, network.MediaRequest{
 		NetworkID: m.NetworkID, ChatID: m.ChatID, FromMe: m.Direction == postern.Outbound, Ref: source,
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, network.ErrMediaUseless), isFinal(err):
+		return e.giveUp(ctx, row, false, "the network no longer has the file, and the phone cannot be asked for it")
+	case err != nil:
 		return err
 	}
 	return e.db.Media.Postpone(ctx, row.ID, row.Source, row.Attempts+1, e.db.Now().Add(phoneWait))

@@ -57,7 +57,7 @@ func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint p
 		AND n < $4 AND n >= $10
 		AND ($5 = 'null' OR type IN `+s.db.InList(5)+`) AND created_at >= $6 AND (CAST($7 AS BIGINT) = 0 OR created_at < $7)
 		AND ($8 = 'null' OR device_id = '' OR device_id IN `+s.db.InList(8)+`) ORDER BY n DESC LIMIT $9 + 0`,
-		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, deviceList(f.Devices), limit + 1, p.Last},
+		[]any{ws, endpoint, f.Status, before, asJSON(f.Types), f.Since, f.Until, textList(f.Devices), limit + 1, p.Last},
 		func(r *sql.Rows) error {
 			var place int64
 			d, err := scanDelivery(withTail{r, []any{&place}})

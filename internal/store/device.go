@@ -140,7 +140,7 @@ type Page struct {
 // limited to those ids. The caller must not modify the Metadata and the Pace of a device.
 func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID,
 	p Page) ([]postern.Device, error) {
-	q := deviceQuery{workspace: ws, only: deviceList(only), page: p}
+	q := deviceQuery{workspace: ws, only: textList(only), page: p}
 	return s.cached(q, func() ([]postern.Device, error) { return s.read(ctx, q) })
 }
 

@@ -22,7 +22,7 @@ func cachedAndRead(t *testing.T, db *Store, ws postern.WorkspaceID, only []poste
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := db.Devices.read(t.Context(), deviceQuery{workspace: ws, only: deviceList(only), page: p})
+	fresh, err := db.Devices.read(t.Context(), deviceQuery{workspace: ws, only: textList(only), page: p})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -250,7 +250,7 @@ func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 		WHERE workspace_id = $1 AND position > $2 AND position <= $3
 		AND ($4 = 'null' OR type IN `+s.db.InList(4)+`) AND ($5 = 'null' OR device_id IN `+s.db.InList(5)+`)
 			ORDER BY position`+order+` LIMIT $6 + 0`,
-		[]any{ws, in.after, in.last, asJSON(f.Types), deviceList(f.Devices), limit + 1}, func(r *sql.Rows) error {
+		[]any{ws, in.after, in.last, asJSON(f.Types), textList(f.Devices), limit + 1}, func(r *sql.Rows) error {
 			e := LogEntry{Event: postern.Event{WorkspaceID: ws}}
 			err := r.Scan(&e.Position, &e.ID, &e.DeviceID, &e.Type, &e.Sequence, &e.At, &e.Body)
 			if room -= len(e.Body); err == nil && room < 0 && len(p.Entries) > 0 {
@@ -321,7 +321,7 @@ func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []po
 		query = `WITH named (id) AS ` + s.db.InList(3) + ` SELECT id FROM event WHERE workspace_id = $1 AND position =
 			(SELECT max((SELECT max(position) FROM event WHERE workspace_id = $1 AND device_id = named.id AND position <= $2))
 			FROM named)`
-		args = append(args, deviceList(devices))
+		args = append(args, textList(devices))
 	}
 	err = s.db.Row(ctx, query, args, &id)
 	if errors.Is(err, sql.ErrNoRows) {

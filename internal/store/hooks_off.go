@@ -6,7 +6,14 @@ import (
 	"context"
 
 	"postern/internal/db"
+	"postern/internal/postern"
 )
+
+// dueAt returns until when scheduled messages are due.
+func dueAt(now postern.Time) postern.Time { return now }
+
+// pretendsToCancel reports whether a message is not canceled on purpose.
+func pretendsToCancel() bool { return false }
 
 // write hands a hot write to the engine and waits until it is durable or refused.
 func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {

@@ -241,3 +241,12 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 	}
 	return db.Item(o)
 }
+
+func dueAt(now postern.Time) postern.Time {
+	if failpoint.Makes(failpoint.SendEarly) {
+		return now.Add(time.Minute)
+	}
+	return now
+}
+
+func pretendsToCancel() bool { return failpoint.Slips(failpoint.CancelNever) }

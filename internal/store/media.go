@@ -51,11 +51,11 @@ func scanMedia(s db.Scanner) (m MediaRow, err error) {
 }
 
 // Add adds a file.
-func (s Media) Add(ctx context.Context, m MediaRow) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+func (s Media) Add(ctx context.Context, m MediaRow, once *Once) error {
+	return s.doOnce(ctx, once, unchecked, func(t *db.Tx) error {
 		_, err := t.Each(addMedia, [][]any{m.row()})
 		return err
-	}))
+	})
 }
 
 // Get returns a file of the workspace.

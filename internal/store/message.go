@@ -6,8 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 
 	"postern/internal/db"
@@ -166,27 +164,6 @@ func current(message string) string {
 	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
 
-// texts counts the bytes of the texts on a page of messages.
-type texts int
-
-// add counts a message. It returns errPageFull for the first one that makes a page larger
-// than textBytes: the page ends with it. A caller that cuts the page to the size of a
-// response leaves it to the next one.
-func (t *texts) add(m postern.Message) error {
-	if *t += texts(len(m.Content.Text)); *t > textBytes {
-		return errPageFull
-	}
-	return nil
-}
-
-// unlessFull returns nil for the error of a page that is full.
-func unlessFull(err error) error {
-	if errors.Is(err, errPageFull) {
-		return nil
-	}
-	return err
-}
-
 // RecordInbound stores a message that arrived. When the network delivers the message again,
 // nothing changes and no second event is recorded.
 type RecordInbound struct {
@@ -299,209 +276,6 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 	return events, err
 }
 
-// MessageSearch narrows a list of messages. A zero field does not restrict it.
-type MessageSearch struct {
-	Devices   []postern.DeviceID // nil for all devices of the workspace
-	DeviceID  postern.DeviceID
-	ChatID    string
-	Direction string
-	Status    string
-	Since     postern.Time // inclusive
-	Until     postern.Time // exclusive
-	Archived  bool         // messages of earlier numbers of a device, instead of those of the present one
-}
-
-// MessagePlace is a place in a list of messages. The zero place is its start.
-type MessagePlace struct {
-	N  int64
-	At postern.Time // 0 unless the list is [MessageSearch.ByTime]
-}
-
-// MessagePage is a part of a list, newest first.
-type MessagePage struct {
-	Messages []postern.Message
-	Last     MessagePlace // the messages were read down to this place
-	More     bool         // there may be results below Last
-	places   []MessagePlace
-}
-
-// Cut keeps the first n messages, at least one. The list continues below them.
-func (p *MessagePage) Cut(n int) {
-	if n < len(p.Messages) {
-		p.Messages, p.Last, p.More = p.Messages[:n], p.places[n-1], true
-	}
-}
-
-// Search lists messages of a workspace, newest first, from below a place. A page may have
-// fewer messages than limit even though there are more: the search follows the narrowest
-// index, and one page looks at a bounded number of its entries to check the conditions that
-// the index does not cover.
-func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, below MessagePlace,
-	limit int) (p MessagePage, err error) {
-	if q.DeviceID == "" && len(q.Devices) == 1 {
-		q.DeviceID, q.Devices = q.Devices[0], nil
-	}
-	w, upper, lower := q.way(ws), q.upper(below), MessagePlace{At: q.Since}
-	if p.Last, err = s.lookBack(ctx, w, upper, lower, q.look(limit)); err != nil {
-		return p, err
-	}
-	if p.More = p.Last.N != 0; p.More {
-		lower = p.Last
-	}
-	var last MessagePlace
-	var size texts
-	err = s.db.Rows(ctx, s.searched(w), s.searchArgs(ws, q, w, upper, lower, limit), func(r *sql.Rows) error {
-		if len(p.Messages) == limit {
-			p.Last, p.More = last, true
-			return nil
-		}
-		m, err := scanMessage(withTail{r, []any{&last.N}})
-		last.At = w.timeOf(m)
-		p.Messages, p.places = append(p.Messages, m), append(p.places, last)
-		return cmp.Or(err, size.add(m))
-	})
-	if size > textBytes {
-		p.Last, p.More = last, true
-	}
-	return p, unlessFull(err)
-}
-
-// ByTime reports whether the list is in the order of time, and not of acceptance. The two
-// differ only for messages that were accepted while the clock was set back.
-func (s MessageSearch) ByTime() bool {
-	return s.ChatID == "" && !s.rare() && (s.Since != 0 || s.Until != 0)
-}
-
-// rare reports whether the status has an index. Of the statuses only failed and expired
-// have one, because such messages are rare and may be far back. Messages that wait are
-// among the newest, and the other statuses match nearly every message.
-func (s MessageSearch) rare() bool {
-	return s.Status == string(postern.Failed) || s.Status == string(postern.Expired)
-}
-
-// upper returns the place below which the list continues.
-func (s MessageSearch) upper(below MessagePlace) MessagePlace {
-	if below.N == 0 {
-		below = MessagePlace{math.MaxInt64, math.MaxInt64}
-	}
-	if s.Until != 0 && below.At >= s.Until {
-		below.At = s.Until
-		if s.ByTime() {
-			below.N = 0
-		}
-	}
-	return below
-}
-
-// way is an index that finds the candidates for a list in its order.
-type way struct {
-	where  string // with ? for each of the values
-	values []any
-	byTime bool
-}
-
-// way returns the narrowest index.
-func (s MessageSearch) way(ws postern.WorkspaceID) way {
-	switch {
-	case s.ChatID != "":
-		return way{`workspace_id = ? AND chat_id = ?`, []any{ws, s.ChatID}, false}
-	case s.rare():
-		return way{`workspace_id = ? AND status IN ('failed', 'expired')`, []any{ws}, false}
-	case s.ByTime():
-		return way{`workspace_id = ?`, []any{ws}, true}
-	case s.DeviceID != "":
-		return way{`device_id = ?`, []any{s.DeviceID}, false}
-	}
-	return way{`workspace_id = ?`, []any{ws}, false}
-}
-
-// between returns the condition for the candidates between two places, with the lower one.
-func (w way) between() string {
-	if w.byTime {
-		return w.where + ` AND (created_at, n) < (?, ?) AND (created_at, n) >= (?, ?)`
-	}
-	return w.where + ` AND n < ? AND n >= ?`
-}
-
-func (w way) args(upper, lower MessagePlace) []any {
-	if w.byTime {
-		return append(slices.Clip(w.values), upper.At, upper.N, lower.At, lower.N)
-	}
-	return append(slices.Clip(w.values), upper.N, lower.N)
-}
-
-func (w way) order() string {
-	if w.byTime {
-		return ` ORDER BY created_at DESC, n DESC`
-	}
-	return ` ORDER BY n DESC`
-}
-
-func (w way) timeOf(m postern.Message) postern.Time {
-	if w.byTime {
-		return m.CreatedAt
-	}
-	return 0
-}
-
-// look returns how many candidates one page looks at: fewer when the index covers all
-// conditions except that of the present number.
-func (s MessageSearch) look(limit int) int {
-	covered := s.ChatID == "" || s.DeviceID == "" && s.Since == 0 && s.Until == 0
-	if s.ByTime() {
-		covered = s.DeviceID == ""
-	}
-	if covered && s.Devices == nil && s.Direction == "" && s.Status == "" && !s.Archived {
-		return max(plainScan, limit+1)
-	}
-	return max(messageScan, limit+1)
-}
-
-// lookBack returns the place of the last candidate that one page looks at; the zero place
-// when there are fewer.
-func (s Messages) lookBack(ctx context.Context, w way, upper, lower MessagePlace,
-	look int) (last MessagePlace, err error) {
-	err = s.look(ctx, lastOf(w), append(w.args(upper, lower), look-1), &last.N, &last.At)
-	return last, err
-}
-
-func lastOf(w way) string {
-	columns := `n, 0`
-	if w.byTime {
-		columns = `n, created_at`
-	}
-	return numberFrom(`SELECT `+columns+` FROM message WHERE `+w.between()+w.order()+` LIMIT 1 OFFSET ? + 0`, 1)
-}
-
-// searched returns the query for the results among the candidates. Only the subquery has
-// conditions that an index answers: with others beside it, SQLite walks over all messages
-// between two numbers, whichever workspace they belong to.
-func (s Messages) searched(w way) string {
-	return numberFrom(`SELECT `+messageColumns+`, n FROM message
-		WHERE n IN (SELECT n FROM message WHERE `+w.between()+w.order()+` LIMIT ? + 0)
-		AND about = '' AND (? = '' OR workspace_id = ?) AND (? = '' OR device_id = ?) AND (? = '' OR direction = ?)
-		AND (? = '' OR status = ?)
-		AND (CAST(? AS BIGINT) = 0 OR created_at >= ?) AND (CAST(? AS BIGINT) = 0 OR created_at < ?)
-		AND ($1 = 'null' OR device_id IN `+s.db.InList(1)+`)
-		AND (`+current("message")+`) = (CAST(? AS BIGINT) = 0)`+w.order()+` LIMIT ? + 0`, 2)
-}
-
-func (s Messages) searchArgs(ws postern.WorkspaceID, q MessageSearch, w way, upper, lower MessagePlace,
-	limit int) []any {
-	args := append([]any{deviceList(q.Devices)}, w.args(upper, lower)...)
-	return append(args, q.look(limit), ws, ws, q.DeviceID, q.DeviceID, q.Direction, q.Direction, q.Status, q.Status,
-		q.Since, q.Since, q.Until, q.Until, q.Archived, limit+1)
-}
-
-// numberFrom replaces each ? of a query by a numbered parameter, from a number on.
-func numberFrom(query string, from int) string {
-	parts := strings.Split(query, "?")
-	for i := range parts[1:] {
-		parts[i] += "$" + strconv.Itoa(from+i)
-	}
-	return strings.Join(parts, "")
-}
-
 // chatKey is a chat of a device.
 type chatKey struct {
 	workspace postern.WorkspaceID
@@ -610,6 +384,11 @@ func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before pos
 func lowerHistory(t *db.Tx) error {
 	if t.Postgres() {
 		return nil
+	}
+	err := t.Exec(`UPDATE word_place SET n = (SELECT coalesce(max(n), 0) FROM message)
+		WHERE n > (SELECT coalesce(max(n), 0) FROM message)`)
+	if err != nil {
+		return err
 	}
 	return changeDevice(t, `UPDATE device SET history_from = (SELECT coalesce(max(n), 0) FROM message)
 		WHERE history_from > 0 AND history_from > (SELECT coalesce(max(n), 0) FROM message)`)

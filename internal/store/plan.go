@@ -317,14 +317,14 @@ func (s Usage) EverSent(ctx context.Context, ws postern.WorkspaceID) (bool, erro
 func (s Usage) MessagesBy(ctx context.Context, ws postern.WorkspaceID, month string,
 	devices []postern.DeviceID) (n int, err error) {
 	err = s.db.Row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2
-		AND device_id IN `+s.db.InList(3), []any{ws, month, deviceList(devices)}, &n)
+		AND device_id IN `+s.db.InList(3), []any{ws, month, textList(devices)}, &n)
 	return n, err
 }
 
 // Slots returns how many devices occupy a slot of the plan; see [slotHolders]. When only is not nil, it counts
 // only those devices.
 func (s Usage) Slots(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID) (n int, err error) {
-	err = s.db.Row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+s.db.InList(2)+`)`, []any{ws, deviceList(only)}, &n)
+	err = s.db.Row(ctx, slotsUsed+` AND ($2 = 'null' OR id IN `+s.db.InList(2)+`)`, []any{ws, textList(only)}, &n)
 	return n, err
 }
 

@@ -91,7 +91,7 @@ func TestTextThatNoDatabaseHoldsIsStoredWithAMark(t *testing.T) {
 				t.Errorf("Message(%q) = %v, want not-found", id, err)
 			}
 		}
-		odd := MessageSearch{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Status: "\xff"}
+		odd := MessageSearch{Devices: []postern.DeviceID{"\x00", "\xff"}, ChatID: "\x00", Statuses: []string{"\xff\x00"}}
 		if list := messagesOf(t, db, d.WorkspaceID, odd); len(list) != 0 {
 			t.Errorf("Messages = %v", list)
 		}

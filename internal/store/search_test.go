@@ -2,7 +2,10 @@ package store
 
 import (
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,10 +72,10 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 			{"number", MessageSearch{ChatID: "+15551234567"}, []string{c, b, a}},
 			{"number and device", MessageSearch{ChatID: "+15551234567", DeviceID: d.ID}, []string{c, a}},
 			{"direction", MessageSearch{Direction: postern.Inbound}, []string{x}},
-			{"failed", MessageSearch{Status: "failed"}, []string{a}},
-			{"failed of a device", MessageSearch{Status: "failed", DeviceID: e.ID}, nil},
-			{"expired", MessageSearch{Status: "expired"}, nil},
-			{"queued", MessageSearch{Status: "queued"}, []string{c, b}},
+			{"failed", MessageSearch{Statuses: []string{"failed"}}, []string{a}},
+			{"failed of a device", MessageSearch{Statuses: []string{"failed"}, DeviceID: e.ID}, nil},
+			{"expired", MessageSearch{Statuses: []string{"expired"}}, nil},
+			{"queued", MessageSearch{Statuses: []string{"queued"}}, []string{c, b}},
 			{"devices of a key", MessageSearch{Devices: []postern.DeviceID{e.ID}}, []string{b}},
 			{"no device", MessageSearch{Devices: []postern.DeviceID{}}, nil},
 			{"another workspace's device", MessageSearch{DeviceID: foreign.ID}, nil},
@@ -82,7 +85,7 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 			{"until then", MessageSearch{Until: testNow}, nil},
 			{"until then, of a chat", MessageSearch{Until: testNow, ChatID: "+15550007777"}, nil},
 			{"until later, of a device", MessageSearch{Until: testNow + 1, DeviceID: e.ID}, []string{b}},
-			{"until later, failed", MessageSearch{Since: 1, Until: testNow + 1, Status: "failed"}, []string{a}},
+			{"until later, failed", MessageSearch{Since: 1, Until: testNow + 1, Statuses: []string{"failed"}}, []string{a}},
 			{"archived", MessageSearch{Archived: true}, nil},
 		} {
 			sameText(t, tt.name, finds(t, db, ws, tt.search, 2), tt.want...)
@@ -127,7 +130,7 @@ func TestSearchLooksAtABoundedPart(t *testing.T) {
 	if err != nil || p.More {
 		t.Fatalf("the second page: more %t, %v", p.More, err)
 	}
-	p, err = db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Status: "failed", DeviceID: d.ID},
+	p, err = db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Statuses: []string{"failed"}, DeviceID: d.ID},
 		MessagePlace{}, 50)
 	if err != nil || len(p.Messages) != 1 || p.More {
 		t.Errorf("failed: %d on the first page, more %t, %v", len(p.Messages), p.More, err)
@@ -243,9 +246,9 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 			MessageSearch{Since: 1, DeviceID: "d"},
 			"message_time (workspace_id=? AND created_at>? AND created_at<?)",
 		},
-		{MessageSearch{DeviceID: "d", Status: "sent"}, "message_device (device_id=? AND n"},
-		{MessageSearch{DeviceID: "d", Status: "failed"}, "message_failed (workspace_id=? AND n"},
-		{MessageSearch{Status: "queued"}, "message_workspace (workspace_id=? AND n"},
+		{MessageSearch{DeviceID: "d", Statuses: []string{"sent"}}, "message_device (device_id=? AND n"},
+		{MessageSearch{DeviceID: "d", Statuses: []string{"failed"}}, "message_failed (workspace_id=? AND n"},
+		{MessageSearch{Statuses: []string{"queued"}}, "message_workspace (workspace_id=? AND n"},
 	} {
 		goesBy(t, db, lastOf(tt.search.way("w")), tt.want)
 		goesBy(t, db, db.Messages.searched(tt.search.way("w")), tt.want)
@@ -254,6 +257,89 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 	goesBy(t, db, chatsOf, "chat_newest (device_id=? AND newest>? AND newest<?")
 	goesBy(t, db, chatsOf, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)")
 	goesBy(t, db, chatsOf, "message_chat (device_id=? AND chat_id=? AND direction=?)")
+}
+
+// TestSearchFindsWords: the words of new, changed and removed messages, of one workspace, newest
+// first, beside the other filters.
+func TestSearchFindsWords(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		foreign := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		receive := func(d postern.Device, id, text string) {
+			if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, id, "lid:1", text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		index := func() {
+			for more := true; more; {
+				var err error
+				if more, err = db.Messages.IndexWords(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		find := func(q MessageSearch) (ids []string) {
+			p, err := db.Messages.Search(t.Context(), d.WorkspaceID, q, MessagePlace{}, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range p.Messages {
+				ids = append(ids, m.NetworkID)
+			}
+			return ids
+		}
+		for i := range wordChunk { // more than one chunk
+			receive(d, "x"+strconv.Itoa(i), "nothing of interest")
+		}
+		receive(d, "a", "Your invoice is naïve: 発票 'quoted' \"twice\" & | ! :* \\")
+		receive(foreign, "f", "invoice")
+		receive(d, "b", "Another Invoice, please")
+		index()
+		for query, want := range map[string][]string{
+			"invoice": {"b", "a"}, "INVOICE please": {"b"}, "inv": {"b", "a"}, "inv ": nil, "naive invoice": {"a"}, "票": {"a"},
+			"quoted twice": {"a"}, "'": nil, "absent": nil, "invoice absent": nil, "nothing of interest invoice": nil,
+		} {
+			if query == "'" {
+				continue // without a word, the filter selects all
+			}
+			if got := find(MessageSearch{Text: query}); !slices.Equal(got, want) {
+				t.Errorf("%q finds %q, want %q", query, got, want)
+			}
+		}
+		if got := find(MessageSearch{Text: "invoice", DeviceID: foreign.ID}); got != nil {
+			t.Errorf("another workspace's device has %q", got)
+		}
+		if got := find(MessageSearch{Text: "invoice", Direction: postern.Outbound}); got != nil {
+			t.Errorf("outbound are %q", got)
+		}
+		edit := inboundOf(d, "e", "lid:1", "a Receipt")
+		edit.Message.Content.Kind, edit.Message.About = postern.KindEdit, "a"
+		if err := db.Messages.RecordInbound(t.Context(), edit); err != nil {
+			t.Fatal(err)
+		}
+		index()
+		if got := find(MessageSearch{Text: "receipt"}); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("after an edit, the new word finds %q", got)
+		}
+		if got := find(MessageSearch{Text: "invoice"}); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("after an edit, the old word finds %q", got)
+		}
+		for from, more := int64(0), true; more; {
+			var err error
+			if from, more, err = db.Messages.Remove(t.Context(), d.WorkspaceID, math.MaxInt64, from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		receive(d, "c", "a new one")
+		index()
+		if got := find(MessageSearch{Text: "invoice"}); got != nil {
+			t.Errorf("removed messages are found: %q", got)
+		}
+		if got := find(MessageSearch{Text: "new"}); !slices.Equal(got, []string{"c"}) {
+			t.Errorf("a message after the removal is found as %q", got)
+		}
+	})
 }
 
 func goesBy(t *testing.T, db *Store, query, index string) {

@@ -205,6 +205,51 @@ func ReadFor(ctx context.Context, ws postern.WorkspaceID) context.Context {
 // [db.KeepTurn].
 func KeepTurn(ctx context.Context) (kept context.Context, end func()) { return db.KeepTurn(ctx) }
 
+// Limits.
+const (
+	listGuess = 8 // rows for which a list has capacity at first
+
+	dueGuess   = 32      // listGuess for deliveries
+	cacheBytes = 4 << 20 // of memory for the device cache
+
+	// MessagesCounted is the number up to which queued messages are counted. Counting reads
+	// each message, because no index of the queue includes the status; such an index would
+	// cost every send.
+	MessagesCounted = 10_000
+	// DeliveriesCounted is the number up to which pending deliveries are counted, which can
+	// be very many when a receiver is down for days. Counting this many takes 8 ms with
+	// PostgreSQL and 2 ms with SQLite.
+	DeliveriesCounted = 20_000
+	// IdempotencyKept is how long the response to an idempotent request is stored.
+	IdempotencyKept = 24 * time.Hour
+	// catchUpWindow is how far back an endpoint that becomes active receives events.
+	catchUpWindow = 72 * time.Hour
+	catchUpChunk  = 500            // events in one operation of catching up
+	purgeChunk    = 500            // rows in one operation of deleting
+	failedAtOnce  = 200            // messages that fail in one operation when a link ends; about 25 ms of the writer
+	bodyInline    = "8192"         // bytes of a body that is read with its delivery; a larger one is read by Deliveries.Body
+	logBytes      = 1<<20 - 32<<10 // of event bodies on a page of the log; the rest of 1 MiB is for commas and a cursor
+	textBytes     = 1 << 20        // of texts, after which a page of messages is full
+	logScan       = 10_000         // events that one page of the log reads
+	messageScan   = 2000           // messages that one page of a list looks at
+	plainScan     = 500            // messageScan when the index covers all conditions but the present number
+	commonWord    = 20             // of messageScan messages have a word that is looked for in their order
+	wordChunk     = 500            // messages whose words are written in one operation
+	textScan      = 2000           // workspaces or users among which one page searches a text
+
+	// lineWait is how long an event delivered in order waits for the one before it in its
+	// chat, counted from the first attempt of that one.
+	lineWait      = 10 * time.Minute
+	replayChunk   = 100  // deliveries that a replay queues in one operation
+	replayLow     = 50   // pending deliveries up to which a replay queues more
+	attemptsShown = 1000 // attempts of one delivery in a list; each manual retry adds a round
+
+	// An endpoint is disabled after this long without a success and at least this many
+	// failed attempts.
+	disableAfter    = 120 * time.Hour
+	disableFailures = 10
+)
+
 // look reads one row of figures about a part of a table, which takes longer than
 // [db.DB.Row].
 func (c *core) look(ctx context.Context, query string, args []any, dst ...any) error {
@@ -283,14 +328,14 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// deviceList returns the parameter for [db.DB.InList]. PostgreSQL reads the array, and
+// textList returns the parameter for [db.DB.InList]. PostgreSQL reads the array, and
 // refuses the escape of NUL in it.
-func deviceList(ids []postern.DeviceID) string {
-	ids = slices.Clone(ids) // stays nil
-	for i, id := range ids {
-		ids[i] = postern.DeviceID(db.Clean(string(id)))
+func textList[T ~string](list []T) string {
+	list = slices.Clone(list) // stays nil
+	for i, text := range list {
+		list[i] = T(db.Clean(string(text)))
 	}
-	return asJSON(ids)
+	return asJSON(list)
 }
 
 // notFoundOr returns the API error for an id that the workspace does not have:

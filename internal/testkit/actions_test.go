@@ -323,3 +323,33 @@ func TestActionsAreChecked(t *testing.T) {
 		a.c.Call(tt.method, "/v1/messages/"+string(m.ID)+tt.path, tt.body, tt.status, nil)
 	}
 }
+
+// Newer phones seal an edit with the secret of the message. It is opened, whoever wrote it.
+func TestSealedEditsAreOpened(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		a := newActing(t, k)
+		v, ctx := k.Vendor, t.Context()
+		theirs, err := v.SendContent(ctx, phone, reader, vendorsim.Content{Body: "frist", Secret: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		received := a.event(postern.MessageReceived, 1)
+		if _, err := v.EditSealed(ctx, phone, reader, theirs, "first"); err != nil {
+			t.Fatal(err)
+		}
+		if e := a.event(postern.MessageEdited, 1); e["id"] != received["id"] || e["body"] != "first" {
+			t.Errorf("message.edited = %v", e)
+		}
+		typed, err := v.TypeContent(ctx, phone, reader, vendorsim.Content{Body: "secnod", Secret: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		echoed := a.event(postern.MessageEcho, 1)
+		if _, err := v.EditSealed(ctx, phone, phone, typed, "second"); err != nil {
+			t.Fatal(err)
+		}
+		if e := a.event(postern.MessageEdited, 2); e["id"] != echoed["id"] || e["body"] != "second" {
+			t.Errorf("message.edited = %v", e)
+		}
+	})
+}

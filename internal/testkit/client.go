@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"postern/internal/postern"
@@ -87,6 +88,32 @@ func (c *Client) Call(method, path string, body any, status int, out any) {
 	if out != nil {
 		a.JSON(c.kit, out)
 	}
+}
+
+// Upload uploads a file, and decodes the response into out.
+func (c *Client) Upload(name string, content io.Reader, out any) {
+	c.kit.t.Helper()
+	req, err := http.NewRequestWithContext(
+		c.kit.t.Context(), http.MethodPost, c.kit.URL()+"/v1/media?filename="+url.QueryEscape(name), content)
+	if err != nil {
+		c.kit.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Key)
+	a := c.answer(req)
+	if a.Status != http.StatusCreated {
+		c.kit.t.Fatalf("the upload of %s is answered %d %s", name, a.Status, a.Body)
+	}
+	a.JSON(c.kit, out)
+}
+
+// Download returns the content of a file.
+func (c *Client) Download(id postern.MediaID) []byte {
+	c.kit.t.Helper()
+	a := c.Do("GET", "/v1/media/"+string(id)+"/content", nil)
+	if a.Status != http.StatusOK {
+		c.kit.t.Fatalf("the download is answered %d %s", a.Status, a.Body)
+	}
+	return a.Body
 }
 
 // Link creates a device and links it to the simulated phone with a number.

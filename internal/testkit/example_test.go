@@ -82,6 +82,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	c.Call("POST", box+"/inbound", map[string]any{"from": customer, "body": "Thank you!"}, 200, nil)
 	hooks.Await(postern.MessageUndecryptable)
 	letActionsHappen(c, d, hooks)
+	letFilesHappen(t, k, c, d, hooks)
 	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
 	c.Await(d.ID, postern.Restricted)
 	c.Call("POST", "/v1/messages", map[string]any{
@@ -91,9 +92,38 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	c.AwaitMessage(m.ID, postern.Expired)
 	return []postern.EventType{
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
-		postern.MessageDelivered, postern.MessageRead, postern.MessageFailed,
+		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
+		postern.MediaReadyEv, postern.MediaFailedEv,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited, postern.MessageDeleted, postern.PollVote,
 	}
+}
+
+// letFilesHappen makes each kind of event about files, and plays a voice message.
+func letFilesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device, hooks *testkit.Receiver) {
+	receive := func(event postern.EventType) {
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{
+			"from": customer, "type": "document", "body": "My order",
+			"media": map[string]any{"data": []byte("Order 17"), "mimeType": "text/plain", "filename": "order.txt"},
+		}, 200, nil)
+		hooks.Await(event)
+	}
+	receive(postern.MediaReadyEv)
+	for _, f := range []vendorsim.Fault{vendorsim.FaultMedia, vendorsim.FaultMediaGone} {
+		if err := k.Vendor.Fault(t.Context(), phone, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive(postern.MediaFailedEv)
+	var m postern.Message
+	c.Call("POST", "/v1/messages", map[string]any{
+		"deviceId": d.ID, "to": reader, "type": "voice",
+		"media": map[string]any{"data": sample(t, "voice.ogg"), "mimeType": "audio/ogg"},
+	}, 202, &m)
+	c.AwaitMessage(m.ID, postern.Read)
+	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/receipts", map[string]any{
+		"messageId": m.ID, "status": "played",
+	}, 204, nil)
+	hooks.Await(postern.MessagePlayed)
 }
 
 // letActionsHappen makes each kind of event about an action on a message.

@@ -68,6 +68,7 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 	k := &Kit{t: tb, Log: log, Config: config.Server{
 		Data: dataIn(tb, d, databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true,
 		AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
+		MediaURL: seal.Secret("file://" + filepath.Join(d, "media")),
 	}}
 	tb.Cleanup(func() {
 		k.Stop()

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -48,11 +49,19 @@ func (c *Checker) Prepare(s *huma.Schema) error {
 	return c.oneDefault(s)
 }
 
-// oneDefault refuses a choice between forms of which more than one can do without
-// the discriminator.
+var errNoMark = errors.New("a body's schema has a form without a field of its own, and no discriminator")
+
+// oneDefault refuses a choice between forms that cannot be told apart: more than one can do
+// without the discriminator or, if there is no discriminator, has no mark.
 func (c *Checker) oneDefault(s *huma.Schema) error {
 	defaults := 0
-	for _, form := range s.OneOf {
+	for i, form := range s.OneOf {
+		if s.Discriminator == nil {
+			if c.mark(s, i) == "" {
+				return errNoMark
+			}
+			continue
+		}
 		if !slices.Contains(c.resolve(form).Required, s.Discriminator.PropertyName) {
 			defaults++
 		}
@@ -88,10 +97,12 @@ func unknownKeyword(s *huma.Schema) string { //nolint:cyclop // a table
 		return "dependentRequired"
 	case len(s.AnyOf) > 0 || len(s.AllOf) > 0 || s.Not != nil:
 		return "anyOf, allOf or not"
-	case len(s.OneOf) > 0 && (s.Discriminator == nil || len(s.Discriminator.Mapping) != len(s.OneOf)):
-		return "oneOf without a discriminator that maps every choice"
+	case len(s.OneOf) > 0 && s.Discriminator != nil && len(s.Discriminator.Mapping) != len(s.OneOf):
+		return "oneOf with a discriminator that does not map every choice"
 	case len(s.Enum) > 0 && s.Type != huma.TypeString:
 		return "an enum of type " + s.Type
+	case s.ContentEncoding != "" && s.ContentEncoding != base64Encoding:
+		return "the encoding " + s.ContentEncoding
 	case s.Type == huma.TypeString && s.Format != "" && formats[s.Format].valid == nil:
 		return "the format " + s.Format
 	case !slices.Contains(types(), s.Type):

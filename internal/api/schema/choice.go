@@ -14,7 +14,8 @@ import (
 
 // choice reads an object that has one of several forms. The discriminator, which
 // may be its last member, names the form; without one the object has the default
-// form, whose schema does not require the discriminator.
+// form, whose schema does not require the discriminator. If the schema has no
+// discriminator, each form is known by its mark.
 func (w *walker) choice(s *huma.Schema) error {
 	raw, err := w.dec.ReadValue()
 	if err != nil {
@@ -23,9 +24,13 @@ func (w *walker) choice(s *huma.Schema) error {
 	inner := walker{
 		checker: w.checker, dec: again(raw),
 		depth: w.depth + w.dec.StackDepth(), offset: w.at() - int64(len(raw)), path: w.path,
-		named: s.Discriminator.PropertyName,
 	}
-	err = inner.value(inner.chosen(s, raw))
+	if s.Discriminator == nil {
+		err = inner.value(inner.marked(s, raw))
+	} else {
+		inner.named = s.Discriminator.PropertyName
+		err = inner.value(inner.chosen(s, raw))
+	}
 	w.bad, w.values = append(w.bad, inner.bad...), w.values+inner.values
 	return err
 }
@@ -55,6 +60,57 @@ func (w *walker) chosen(s *huma.Schema, raw []byte) *huma.Schema {
 		return w.checker.resolve(&huma.Schema{Ref: d.Mapping[name]})
 	}
 	return usual
+}
+
+// marked returns the form whose mark an object has, in whatever case. It notes an object
+// that has none. An object with several marks has the first form, which allows no other.
+func (w *walker) marked(s *huma.Schema, raw []byte) *huma.Schema {
+	marks := make([]string, len(s.OneOf))
+	for i := range s.OneOf {
+		if marks[i] = w.checker.mark(s, i); hasMember(raw, marks[i]) {
+			return w.checker.resolve(s.OneOf[i])
+		}
+	}
+	w.invalid("", "expected one of the fields %s", strings.Join(marks, ", "))
+	return nil
+}
+
+// mark returns the member by which one of the forms of s is known: the first one that it
+// requires and no other form has. It is "" if there is none.
+func (c *Checker) mark(s *huma.Schema, i int) string {
+	for _, name := range c.resolve(s.OneOf[i]).Required {
+		having := 0
+		for _, form := range s.OneOf {
+			if c.resolve(form).Properties[name] != nil {
+				having++
+			}
+		}
+		if having == 1 {
+			return name
+		}
+	}
+	return ""
+}
+
+// hasMember reports whether an object has a member, in whatever case.
+func hasMember(raw []byte, name string) bool {
+	dec := again(raw)
+	if _, err := dec.ReadToken(); err != nil { // the brace
+		return false
+	}
+	for dec.PeekKind() == jsontext.KindString {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return false
+		}
+		if strings.EqualFold(tok.String(), name) {
+			return true
+		}
+		if dec.SkipValue() != nil {
+			return false
+		}
+	}
+	return false
 }
 
 // defaultForm returns the form of s that does not require the discriminator, or nil.

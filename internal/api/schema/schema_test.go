@@ -203,15 +203,16 @@ func TestPrepareRefusesWhatNoCheckHonours(t *testing.T) {
 	one, two := 1, 2.0
 	plain := &huma.Schema{Type: huma.TypeString}
 	for name, s := range map[string]*huma.Schema{
-		"multipleOf":    {Type: huma.TypeInteger, MultipleOf: &two},
-		"uniqueItems":   {Type: huma.TypeArray, UniqueItems: true, Items: plain},
-		"minProperties": {Type: huma.TypeObject, MinProperties: &one},
-		"allOf":         {Type: huma.TypeObject, AllOf: []*huma.Schema{plain}},
-		"oneOf":         {OneOf: []*huma.Schema{plain}},
-		"enum":          {Type: huma.TypeInteger, Enum: []any{1}},
-		"format":        {Type: huma.TypeString, Format: "iri"},
-		"pattern":       {Type: huma.TypeString, Pattern: "("},
-		"type":          {Type: "null"},
+		"multipleOf":       {Type: huma.TypeInteger, MultipleOf: &two},
+		"uniqueItems":      {Type: huma.TypeArray, UniqueItems: true, Items: plain},
+		"minProperties":    {Type: huma.TypeObject, MinProperties: &one},
+		"allOf":            {Type: huma.TypeObject, AllOf: []*huma.Schema{plain}},
+		"no discriminator": {OneOf: []*huma.Schema{plain, plain}},
+		"encoding":         {Type: huma.TypeString, ContentEncoding: "base32"},
+		"enum":             {Type: huma.TypeInteger, Enum: []any{1}},
+		"format":           {Type: huma.TypeString, Format: "iri"},
+		"pattern":          {Type: huma.TypeString, Pattern: "("},
+		"type":             {Type: "null"},
 		"2 default forms": {
 			OneOf:         []*huma.Schema{plain, plain},
 			Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{"a": "", "b": ""}},
@@ -223,6 +224,59 @@ func TestPrepareRefusesWhatNoCheckHonours(t *testing.T) {
 				Items: s}}}
 		if err := c.Prepare(inner); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// source is one of two forms, each known by a field of its own.
+type source struct{}
+
+func (source) Schema(r huma.Registry) *huma.Schema {
+	form := func(t reflect.Type) *huma.Schema { return r.Schema(t, true, "") }
+	return &huma.Schema{
+		Type: huma.TypeObject, OneOf: []*huma.Schema{form(reflect.TypeFor[byID]()), form(reflect.TypeFor[inline]())},
+	}
+}
+
+type byID struct {
+	_    struct{} `additionalProperties:"false"`
+	ID   string   `json:"id"`
+	Name string   `json:"name,omitempty"`
+}
+
+type inline struct {
+	_    struct{} `additionalProperties:"false"`
+	Name string   `json:"name"`
+	Data []byte   `json:"data" minLength:"1"`
+}
+
+func TestFormsAreKnownByTheirFields(t *testing.T) {
+	c, s := prepared[struct {
+		_    struct{} `additionalProperties:"false"`
+		File *source  `json:"file"`
+	}](t)
+	for body, want := range map[string]string{
+		`{"id":"x"}`:                       "",
+		`{"id":"x","name":"y"}`:            "",
+		`{"name":"y","data":"SGk="}`:       "",
+		`{"data":"SGk="}`:                  "/file/name",
+		`{"id":"x","data":"SGk="}`:         "/file/data",
+		`{"id":"x","extra":1}`:             "/file/extra",
+		`{}`:                               "/file expected one of the fields id, data",
+		`{"name":"y"}`:                     "/file expected one of the fields id, data",
+		`{"ID":"x"}`:                       "malformed-request",
+		`"x"`:                              "/file expected an object",
+		`[]`:                               "/file expected an object",
+		`{"name":"y","data":""}`:           "/file/data",
+		`{"name":"y","data":"SGk"}`:        "/file/data expected base64",
+		`{"name":"y","data":"SGl="}`:       "/file/data expected base64",
+		`{"name":"y","data":"SG\nk="}`:     "/file/data expected base64",
+		`{"name":"y","data":"-_8="}`:       "/file/data expected base64",
+		`{"name":"y","data":"SGk=\u0000"}`: "malformed-request",
+	} {
+		err := c.Check([]byte(`{"file":`+body+`}`), s)
+		if got := strings.ReplaceAll(shown(err), ": ", " "); (want == "") != (err == nil) || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", body, got, want)
 		}
 	}
 }

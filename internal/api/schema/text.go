@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,8 +52,21 @@ func (c *Checker) textError(s *huma.Schema, value string) string {
 		return "expected " + formOf(s)
 	case s.Format != "" && !formats[s.Format].valid(value):
 		return "expected " + formats[s.Format].name
+	case s.ContentEncoding == base64Encoding && !isBase64(value):
+		return "expected base64 with padding and without line breaks (RFC 4648, section 4)"
 	}
 	return ""
+}
+
+const base64Encoding = "base64"
+
+// isBase64 tells whether a text is base64 in its one canonical form.
+func isBase64(text string) bool {
+	if strings.ContainsAny(text, "\r\n") { // which the decoder skips
+		return false
+	}
+	_, err := base64.StdEncoding.Strict().DecodeString(text)
+	return err == nil
 }
 
 // formOf describes the pattern of a schema: by its example, or as it is.

@@ -3,18 +3,21 @@ package spec
 import (
 	"maps"
 	"net/http"
-	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// documentHeaders adds the headers that every answer has.
+// documentHeaders adds the headers that every answer has. Refusals have them already.
 func documentHeaders(op *huma.Operation) {
-	r := op.Responses[strconv.Itoa(op.DefaultStatus)]
-	if r.Headers == nil {
-		r.Headers = map[string]*huma.Param{}
+	for code, r := range op.Responses {
+		if code >= "400" {
+			continue
+		}
+		if r.Headers == nil {
+			r.Headers = map[string]*huma.Param{}
+		}
+		maps.Copy(r.Headers, commonHeaders())
 	}
-	maps.Copy(r.Headers, commonHeaders())
 }
 
 // commonHeaders are those of every answer, as references.

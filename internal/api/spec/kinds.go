@@ -23,7 +23,8 @@ type Kind struct {
 // OneOf registers the component name, a body that is one of kinds, and returns a
 // reference to it. The type T has the members of all kinds; each kind gets a
 // component of its own, without the members that only other kinds take. The first
-// kind is that of a body without a type.
+// kind is that of a body without a type. Kinds that require a member that T does not
+// have are left out.
 func OneOf[T any](r huma.Registry, name string, kinds []Kind) *huma.Schema {
 	all := huma.SchemaFromType(r, reflect.TypeFor[T]())
 	one := &huma.Schema{
@@ -31,6 +32,9 @@ func OneOf[T any](r huma.Registry, name string, kinds []Kind) *huma.Schema {
 			Mapping: map[string]string{}},
 	}
 	for i, k := range kinds {
+		if slices.ContainsFunc(k.Required, func(member string) bool { return all.Properties[member] == nil }) {
+			continue
+		}
 		component := name + strings.ToUpper(k.Type[:1]) + k.Type[1:]
 		r.Map()[component] = k.form(all, kinds, i == 0)
 		ref := &huma.Schema{Ref: components + component}

@@ -34,7 +34,7 @@ type ArrivalEvent struct {
 type MessageEvent struct {
 	Envelope
 
-	Type    postern.EventType `json:"type" enum:"message.sent,message.delivered,message.read,message.failed,message.expired,message.canceled" doc:"Kind of the event." example:"message.sent"`
+	Type    postern.EventType `json:"type" enum:"message.sent,message.delivered,message.read,message.played,media.ready,media.failed,message.failed,message.expired,message.canceled" doc:"Kind of the event." example:"message.sent"`
 	Message *postern.Message  `json:"message,omitempty" doc:"The message at the time of the event; absent once the device was deleted."`
 }
 

@@ -100,10 +100,12 @@ func refusalExample(reason postern.Reason, problems *problem.Writer) *huma.Examp
 }
 
 // AnswerTypes returns the media types of an operation's successful answer; none
-// when it has no body.
+// when it has no body, or is a file.
 func AnswerTypes(op *huma.Operation) (list []string) {
 	for t := range op.Responses[strconv.Itoa(op.DefaultStatus)].Content {
-		list = append(list, t)
+		if t != Any {
+			list = append(list, t)
+		}
 	}
 	return list
 }

@@ -28,6 +28,9 @@ const (
 	SVG    = "image/svg+xml"
 	PNG    = "image/png"
 	Stream = "text/event-stream" // server-sent events
+	Bytes  = "application/octet-stream"
+	Form   = "multipart/form-data"
+	Any    = "*/*" // of a file, which has a type of its own
 )
 
 // IdempotencyKey is the header that makes the retry of a POST safe.
@@ -74,6 +77,7 @@ func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "devices", Description: "Linked messaging accounts"},
 		{Name: "messages", Description: "Messages in both directions"},
+		{Name: "media", Description: "Files to send, and files that came with messages"},
 		{Name: "webhooks", Description: "Endpoints to which events are posted"},
 		{Name: "deliveries", Description: "What was posted to which endpoint, with every attempt"},
 		{Name: "replays", Description: "Parts of the event log that are delivered again"},
@@ -187,6 +191,7 @@ func Finish(doc *huma.OpenAPI, problems *problem.Writer) error {
 			documentRefusals(doc.Components, op, problems)
 			documentHeaders(op)
 			documentPatch(op)
+			documentForm(op)
 			book.show(op)
 		}
 	}
@@ -206,10 +211,36 @@ func BodyTypes(op *huma.Operation) []string {
 	return []string{JSON}
 }
 
+// TakesFile tells whether the body of an operation is a file.
+func TakesFile(op *huma.Operation) bool {
+	return op.RequestBody != nil && op.RequestBody.Content[JSON] == nil
+}
+
+// File describes the bytes of a file.
+func File(doc string) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "binary", Description: doc}
+}
+
+// documentForm adds the form in which a file may come.
+func documentForm(op *huma.Operation) {
+	if !TakesFile(op) {
+		return
+	}
+	const shown = "(the bytes of the file)"
+	op.RequestBody.Content[Bytes].Example = shown
+	op.RequestBody.Content[Form] = &huma.MediaType{
+		Example: map[string]any{"file": shown},
+		Schema: &huma.Schema{
+			Type: huma.TypeObject, Required: []string{"file"},
+			Properties: map[string]*huma.Schema{"file": File("The file, with its name as filename.")},
+		},
+	}
+}
+
 // documentPatch adds the types of a body beside JSON.
 func documentPatch(op *huma.Operation) {
 	for _, t := range BodyTypes(op) {
-		if op.RequestBody != nil {
+		if op.RequestBody != nil && !TakesFile(op) {
 			op.RequestBody.Content[t] = op.RequestBody.Content[JSON]
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -26,6 +25,8 @@ type Fake struct {
 	links    map[string]*fakeLink // by the code that is shown
 	accounts map[string]*fakeAccount
 	shown    map[string][]Shown
+	files    map[string]*fakeFile        // by reference
+	sent     map[string]network.Outbound // by network id
 }
 
 var (
@@ -39,6 +40,8 @@ func NewFake() *Fake {
 		links:    make(map[string]*fakeLink),
 		accounts: make(map[string]*fakeAccount),
 		shown:    make(map[string][]Shown),
+		files:    make(map[string]*fakeFile),
+		sent:     make(map[string]network.Outbound),
 	}
 }
 
@@ -53,6 +56,7 @@ type fakeAccount struct {
 	answers    []error           // to the next sends
 	waiting    []network.Update  // not acknowledged yet
 	recipients map[string]string // of sent messages, by network id
+	armed      map[Fault]bool    // faults of the next transfer
 	line       *fakeLine         // nil when not connected
 }
 
@@ -224,12 +228,17 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	a := s.f.accounts[s.account]
-	if a.line == nil || !a.line.live || a.line.end != nil {
+	if !a.isLive() {
 		return time.Time{}, network.ErrNotConnected
 	}
 	if m.ChatID == NumberUnknown {
-		return time.Time{}, &network.Rejected{Code: postern.RecipientNotFound,
-			Detail: "the number is not on the network"}
+		return time.Time{}, &network.Rejected{
+			Code:   postern.RecipientNotFound,
+			Detail: "the number is not on the network",
+		}
+	}
+	if m.Content.Kind.HasMedia() && (m.File == nil || s.f.files[string(m.File.Ref)] == nil) {
+		return time.Time{}, &network.Rejected{Code: postern.MediaUnusable, Detail: "the file is not on the network"}
 	}
 	if len(a.answers) > 0 {
 		err := a.answers[0]
@@ -241,6 +250,7 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 	at := time.Now().UTC()
 	s.f.show(m.ChatID, Shown{ID: m.NetworkID, Body: m.Content.Text, At: at})
 	a.recipients[m.NetworkID] = m.ChatID
+	s.f.sent[m.NetworkID] = m
 	a.deliver(network.Receipt{
 		NetworkIDs: []string{m.NetworkID}, Chats: []string{m.ChatID}, Status: postern.Delivered, At: at,
 	})
@@ -265,6 +275,9 @@ func (s *fakeSession) Unlink(context.Context) error {
 	return nil
 }
 
+// isLive reports whether the account can send.
+func (a *fakeAccount) isLive() bool { return a.line != nil && a.line.live && a.line.end == nil }
+
 // deliver queues an update for the host.
 func (a *fakeAccount) deliver(u network.Update) {
 	a.waiting = append(a.waiting, u)
@@ -279,19 +292,4 @@ func (a *fakeAccount) cut(end *network.Ended) {
 		a.line.end = end
 		a.line.poke()
 	}
-}
-
-// Upload, Download and RequestMedia: the fake network has no files.
-func (s *fakeSession) Upload(context.Context, network.File) (network.Ref, error) {
-	return nil, network.ErrNotConnected
-}
-
-// Download reports that the network has no files.
-func (s *fakeSession) Download(context.Context, network.Ref, *os.File) error {
-	return network.ErrMediaUseless
-}
-
-// RequestMedia asks nobody.
-func (s *fakeSession) RequestMedia(context.Context, network.MediaRequest) error {
-	return network.ErrNotConnected
 }

@@ -53,3 +53,40 @@ func TestFakeAnswersAsScripted(t *testing.T) {
 		t.Errorf("the phone shows %d messages, want 1", len(shown))
 	}
 }
+
+func TestFakeKeepsFiles(t *testing.T) {
+	fake := networktest.NewFake()
+	w := networktest.World{Driver: fake, Vendor: fake}
+	const number, friend = "+15550001111", "+15550002222"
+	c := networktest.Connect(t, w, networktest.Link(t, w, number), &networktest.Recorder{}).Live(t, 1)
+	ref := fake.Store(number, []byte("a picture"))
+	id, err := fake.Inbound(number, network.Inbound{
+		Sender: friend, ChatID: friend, From: friend, File: ref,
+		Content: postern.Content{Kind: postern.KindImage, Media: &postern.Media{Status: postern.MediaPending}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := networktest.Wait(t, c.Host, 1, networktest.Any[network.Inbound])
+	if got, ok := fake.Stored(m.File); m.NetworkID != id || !ok || string(got) != "a picture" {
+		t.Errorf("the file of message %s is %q, %v", m.NetworkID, got, ok)
+	}
+	out := network.Outbound{NetworkID: "A", ChatID: friend, Content: m.Content, File: &network.Attachment{
+		Ref: m.File, MIMEType: "image/png",
+	}}
+	if _, err := c.Send(t.Context(), out); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := fake.Sent("A"); !ok || got.File.MIMEType != "image/png" {
+		t.Errorf("the sent message is %+v, %v", got, ok)
+	}
+	if data, err := fake.File(friend, "A"); err != nil || string(data) != "a picture" {
+		t.Errorf("the phone reads %q, %v", data, err)
+	}
+	if _, err := fake.File(friend, "B"); !errors.Is(err, networktest.ErrNoSuch) {
+		t.Errorf("the file of no message = %v, want ErrNoSuch", err)
+	}
+	if _, ok := fake.Stored(network.Ref("other")); ok {
+		t.Error("there is a file that was never stored")
+	}
+}

@@ -97,7 +97,9 @@ func (f *Fake) pair(ctx context.Context, host network.Host, scan fakeScan) error
 		return &network.LinkError{Reason: "refused"}
 	}
 	f.mu.Lock()
-	f.accounts[name] = &fakeAccount{name: name, number: scan.number, kept: true, recipients: make(map[string]string)}
+	f.accounts[name] = &fakeAccount{
+		name: name, number: scan.number, kept: true, recipients: make(map[string]string), armed: make(map[Fault]bool),
+	}
 	f.mu.Unlock()
 	scan.result <- nil
 	if !stored(ctx, host, network.Paired{Account: name, Number: scan.number}) {
@@ -229,12 +231,18 @@ func (f *Fake) Fault(_ context.Context, account string, fault Fault) error {
 	case FaultBan:
 		a.lose(&network.Ended{Status: postern.Banned, Reason: "banned"})
 	case FaultRestrict:
-		a.lose(&network.Ended{Status: postern.Restricted, Reason: "temporary-ban",
-			Until: time.Now().Add(time.Minute)})
+		a.lose(&network.Ended{
+			Status: postern.Restricted, Reason: "temporary-ban",
+			Until: time.Now().Add(time.Minute),
+		})
 	case FaultDropBeforeAck:
 		a.dropAck = true
 	case FaultRefuse:
 		a.refused = true
+	case FaultUpload, FaultMedia, FaultMediaGone, FaultMediaSilent:
+		a.armed[fault] = true
+	case FaultMediaExpired:
+		f.expire(a.number)
 	default:
 		return ErrNoSuch
 	}

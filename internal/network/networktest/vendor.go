@@ -18,6 +18,10 @@ type Vendor interface {
 	Send(ctx context.Context, account, from, body string) (networkID string, err error)
 	// Type lets the owner of an account write on the phone.
 	Type(ctx context.Context, account, to, body string) (networkID string, err error)
+	// Attach lets a contact send a document with a file to an account.
+	Attach(ctx context.Context, account, from string, data []byte) (networkID string, err error)
+	// File returns the file of a message that a phone shows, as the phone reads it.
+	File(number, networkID string) ([]byte, error)
 	// Receipt lets the recipient of a message confirm it.
 	Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error
 	// Fault makes something go wrong for an account.
@@ -45,6 +49,12 @@ const (
 	FaultRestrict      Fault = "restrict"        // for a minute
 	FaultConflict      Fault = "conflict"        // as if the companion had connected elsewhere
 	FaultRefuse        Fault = "refuse"          // the next connection is not served
+
+	FaultUpload       Fault = "upload"        // the next upload is refused
+	FaultMedia        Fault = "media"         // the next download finds no file
+	FaultMediaExpired Fault = "media-expired" // the files stored so far are only on the phone
+	FaultMediaGone    Fault = "media-gone"    // the phone does not have the next file that is asked for
+	FaultMediaSilent  Fault = "media-silent"  // the phone does not answer the next request for a file
 )
 
 // NumberUnknown is on no network.

@@ -56,7 +56,7 @@ func (c *conn) confirm(
 ) (time.Time, error) {
 	now := time.Now()
 	if err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, to, how); err != nil {
-		return time.Time{}, unsent(err)
+		return time.Time{}, unsent("send", err)
 	}
 	return now.UTC(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"postern/internal/network"
@@ -31,6 +32,8 @@ type conn struct {
 	keys  *keys.Ring // nil while linking
 
 	flight *flight
+
+	hostsRefused atomic.Bool // what is known of the hosts of files must be asked again
 
 	onSent, onReceived func(*waBinary.Node) // of a link attempt; nil for a session
 
@@ -123,6 +126,7 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 		c.keys.Close(context.WithoutCancel(ctx))
 	}
 	c.flight.land()
+	c.wire.target.release()
 	if ctx.Err() != nil {
 		return nil
 	}

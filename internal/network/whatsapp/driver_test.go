@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -51,6 +53,27 @@ func (v simulated) Shown(number string) []networktest.Shown {
 		list = append(list, networktest.Shown{ID: m.ID, Body: m.Body, At: m.At})
 	}
 	return list
+}
+
+// Attach lets a contact send a document.
+func (v simulated) Attach(ctx context.Context, account, from string, data []byte) (string, error) {
+	return v.SendContent(ctx, account, from, vendorsim.Content{
+		Type: vendorsim.TypeDocument, Media: &vendorsim.Media{Data: data, FileName: "file.bin"},
+	})
+}
+
+// File returns the file of a message on a phone.
+func (v simulated) File(number, networkID string) ([]byte, error) {
+	m, err := v.ShownMessage(number, networkID)
+	if err != nil {
+		return nil, err
+	}
+	r, err := v.OpenMedia(*m.Media)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(r)
+	return data, errors.Join(err, r.Close())
 }
 
 // world is a driver, its key store and its vendor.

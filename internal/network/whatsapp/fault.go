@@ -3,6 +3,10 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"strconv"
 
 	"postern/internal/network/whatsapp/keys"
 
@@ -27,6 +31,7 @@ func redact(did string, err error) error {
 func kindOf(err error) string {
 	var gone *whatsmeow.DisconnectedError
 	var iq *whatsmeow.IQError
+	var status whatsmeow.DownloadHTTPError
 	switch {
 	case errors.Is(err, keys.ErrUnavailable):
 		return "the key store failed"
@@ -39,6 +44,12 @@ func kindOf(err error) string {
 		return "canceled"
 	case errors.As(err, &iq):
 		return "the vendor refused a query"
+	case errors.As(err, &status):
+		return "the vendor answered with status " + strconv.Itoa(status.StatusCode)
+	case errors.Is(err, io.ErrUnexpectedEOF), isErr[net.Error](err):
+		return "the network failed"
+	case isErr[*fs.PathError](err):
+		return "the disk failed"
 	}
 	return "unexpected failure"
 }

@@ -8,8 +8,10 @@ import (
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
+	"google.golang.org/protobuf/proto"
 )
 
 // message reports a message that was decrypted.
@@ -31,13 +33,13 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
 			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
-			Content: in.Content, QuoteOf: in.QuoteOf, About: in.About, At: evt.Info.Timestamp.UTC(),
+			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, At: evt.Info.Timestamp.UTC(),
 		})
 	}
 	return v.stores(ctx, network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
-		FromName: content.Name(evt.Info.PushName), Content: in.Content, QuoteOf: in.QuoteOf, About: in.About,
-		At: evt.Info.Timestamp.UTC(),
+		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
+		About: in.About, At: evt.Info.Timestamp.UTC(),
 	})
 }
 
@@ -62,7 +64,11 @@ func (v *run) read(ctx context.Context, evt *events.Message) (content.Incoming, 
 			return content.FromWire(&waE2E.Message{ReactionMessage: r})
 		}
 	}
-	return content.FromWire(evt.Message)
+	in, ok := content.FromWire(evt.Message)
+	if evt.IsViewOnce && in.Content.Media != nil { // whatsmeow has removed the wrapper
+		in.Content.ViewOnce = true
+	}
+	return in, ok
 }
 
 // opened opens what a message seals. The writer may have sealed it under the other of its two
@@ -142,4 +148,26 @@ func isDirect(src types.MessageSource) bool {
 		return false
 	}
 	return src.Chat.Server == types.DefaultUserServer || src.Chat.Server == types.HiddenUserServer
+}
+
+// storeShared stores the app state keys that the phone shares in a message, which
+// is acknowledged next. whatsmeow stores them too, but does not wait for it.
+func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
+	share := evt.Message.GetProtocolMessage().GetAppStateSyncKeyShare()
+	if share == nil || !evt.Info.IsFromMe {
+		return true
+	}
+	for _, key := range share.GetKeys() {
+		fingerprint, err := proto.Marshal(key.GetKeyData().GetFingerprint())
+		if err != nil {
+			continue // whatsmeow skips it too
+		}
+		err = v.cli.Store.AppStateKeys.PutAppStateSyncKey(ctx, key.GetKeyID().GetKeyID(), store.AppStateSyncKey{
+			Data: key.GetKeyData().GetKeyData(), Fingerprint: fingerprint, Timestamp: key.GetKeyData().GetTimestamp(),
+		})
+		if err != nil {
+			return false
+		}
+	}
+	return true
 }

@@ -15,6 +15,10 @@ const (
 	sendTimeout = network.SendTimeout - 5*time.Second
 	// answerTimeout bounds the wait for the vendor's answer to a message.
 	answerTimeout = 20 * time.Second
+	// transferTimeout bounds one upload or download: 100 MiB at 180 kB/s.
+	transferTimeout = 10 * time.Minute
+	// idleTimeout is for how long a connection to a host of files is kept for the next one.
+	idleTimeout = time.Minute
 	// drainTimeout bounds the wait for calls in progress when a connection ends.
 	drainTimeout = 15 * time.Second
 	// dialTimeout bounds connecting and the TLS handshake, each.
@@ -48,6 +52,8 @@ const (
 	maxName   = 256 // runes of a contact's name
 	maxID     = 256 // bytes of a network id
 	maxDigits = 20  // of a number or LID
+	// maxRequested bounds the files that are remembered because the phone was asked for them.
+	maxRequested = 256
 	// maxUnreadable bounds the ids of undecryptable messages that are remembered
 	// in order to report each once.
 	maxUnreadable = 1024

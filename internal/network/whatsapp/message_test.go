@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -265,6 +266,12 @@ func TestVendorOverTCP(t *testing.T) {
 			c := w.live(t, ownNumber)
 			if _, err := c.Send(t.Context(), outbound("3EB000000000000000D3", friendNumber, "hello")); err != nil {
 				t.Errorf("send: %v", err)
+			}
+			if n.CA != nil { // files always need TLS
+				ref := upload(t, c, postern.KindImage, bytesOf(1000))
+				if got, err := download(t, c, ref); err != nil || !bytes.Equal(got, bytesOf(1000)) {
+					t.Errorf("the file has %d bytes, %v", len(got), err)
+				}
 			}
 			c.Stop(t)
 		})

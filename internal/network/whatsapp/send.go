@@ -80,7 +80,7 @@ func (c *conn) recipient(ctx context.Context, chat string) (types.JID, error) {
 func (c *conn) lookUp(ctx context.Context, pn types.JID) (types.JID, error) {
 	found, err := c.cli.GetUserInfo(ctx, []types.JID{pn})
 	if err != nil {
-		return types.EmptyJID, unsent(err)
+		return types.EmptyJID, unsent("send", err)
 	}
 	lid := found[pn].LID
 	if lid.IsEmpty() {
@@ -108,7 +108,7 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 	case outcome == unseen && err == nil:
 		return time.Time{}, errUnchecked
 	case outcome == unseen:
-		return time.Time{}, unsent(err)
+		return time.Time{}, unsent("send", err)
 	case errors.Is(err, whatsmeow.ErrServerReturnedError):
 		return time.Time{}, rejected(err)
 	case err != nil:
@@ -127,13 +127,13 @@ func (c *conn) resetKeys(ctx context.Context, to types.JID) error {
 	return c.cli.Store.Sessions.DeleteSession(ctx, address)
 }
 
-// unsent classifies an error from before the message was sent.
-func unsent(err error) error {
+// unsent classifies an error from before anything was sent.
+func unsent(did string, err error) error {
 	var gone *whatsmeow.DisconnectedError
 	if errors.As(err, &gone) || errors.Is(err, whatsmeow.ErrNotConnected) {
 		return network.ErrNotConnected
 	}
-	return redact("send", err)
+	return redact(did, err)
 }
 
 // reachoutLimit is the vendor's code for an account that may not start chats.
@@ -184,7 +184,7 @@ func (c *conn) form(ctx context.Context, to types.JID, m network.Outbound) (*waE
 	if m.Target != nil {
 		return c.action(ctx, to, m)
 	}
-	out := content.Outgoing{Content: m.Content}
+	out := content.Outgoing{Content: m.Content, File: m.File}
 	if q := m.Quote; q != nil {
 		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: to, Content: q.Content}
 		if q.FromMe {

@@ -22,6 +22,8 @@ type session struct {
 	name    string    // of the account
 	account types.JID // its address
 
+	requested requests // from the phone
+
 	mu   sync.Mutex // guards the field below
 	live *conn      // the connection for sends; nil unless it is live
 }
@@ -134,6 +136,8 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:
 		return v.receipt(ctx, evt)
+	case *events.MediaRetry:
+		return v.offered(ctx, evt)
 	case *events.Connected:
 		return v.saw(ctx, authenticated)
 	case *events.OfflineSyncCompleted:

@@ -34,6 +34,7 @@ func newTarget(n Network) (target, error) {
 		TLSClientConfig:       &tls.Config{RootCAs: n.CA, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: dialTimeout,
+		IdleConnTimeout:       idleTimeout,
 	}}
 	if n.Dial != nil {
 		t.transport.Proxy, t.dial = nil, n.Dial
@@ -60,8 +61,15 @@ func (t target) in(space string) target {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return t.dial(ctx, space) }
 	t.transport = t.transport.Clone()
 	t.transport.DialContext, t.transport.DialTLSContext = dial, dial
-	t.transport.IdleConnTimeout = dialTimeout
 	return t
+}
+
+// release closes the connections to hosts of files that nobody uses, unless other clients
+// share them.
+func (t target) release() {
+	if t.dial != nil {
+		t.transport.CloseIdleConnections()
+	}
 }
 
 // through returns the target as it is dialled through a proxy. For "", and for a

@@ -44,9 +44,12 @@ func ToWire(m Outgoing) (*waE2E.Message, error) {
 		return contactsToWire(c.Contacts, info)
 	case postern.KindPoll:
 		return pollToWire(*c.Poll, m.Secret, info), nil
-	case postern.KindLiveLocation, postern.KindEvent, postern.KindUnsupported:
+	case postern.KindImage, postern.KindVideo, postern.KindAudio, postern.KindVoice, postern.KindDocument,
+		postern.KindSticker:
+		return mediaToWire(m, info)
+	default:
+		return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of message cannot be sent"}
 	}
-	return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of message cannot be sent"}
 }
 
 func textToWire(text string, info *waE2E.ContextInfo) *waE2E.Message {
@@ -59,7 +62,7 @@ func textToWire(text string, info *waE2E.ContextInfo) *waE2E.Message {
 // FromWire returns what a message says. It reports false if the message is not meant for
 // people, such as one that only carries keys.
 func FromWire(m *waE2E.Message) (in Incoming, ok bool) {
-	m = unwrap(m)
+	m, viewOnce := unwrap(m)
 	if in, ok := action(m); ok {
 		return in, in.About != ""
 	}
@@ -70,12 +73,16 @@ func FromWire(m *waE2E.Message) (in Incoming, ok bool) {
 	if part == nil {
 		return Incoming{}, false
 	}
-	in.Content = read(m, part)
+	in, ok = mediaFromWire(m)
+	if !ok {
+		in.Content = read(m, part)
+	}
+	in.Content.ViewOnce = in.Content.ViewOnce || viewOnce && in.Content.Media != nil
 	in.addContext(m.ProtoReflect().Get(part))
 	return in, true
 }
 
-// read returns the content of the part of a message that says something.
+// read returns the content of the part of a message without a file that says something.
 func read(m *waE2E.Message, part protoreflect.FieldDescriptor) postern.Content {
 	switch {
 	case m.Conversation != nil:
@@ -119,29 +126,30 @@ func unsupported(value protoreflect.Value, part protoreflect.FieldDescriptor) po
 }
 
 // unwrap returns the message inside the wrappers by which the network marks messages, such
-// as those that disappear. A message with too many of them is returned as it is.
-func unwrap(m *waE2E.Message) *waE2E.Message {
+// as those that disappear, and whether one of them says that it can be opened once. A message
+// with too many of them is returned as it is.
+func unwrap(m *waE2E.Message) (inner *waE2E.Message, viewOnce bool) {
 	for range maxWrappers {
-		inner := wrapped(m)
+		inner, once := wrapped(m)
 		if inner == nil {
-			return m
+			return m, viewOnce
 		}
-		m = inner
+		m, viewOnce = inner, viewOnce || once
 	}
-	return m
+	return m, viewOnce
 }
 
 // wrapped returns the message in a wrapper, or nil if m is none.
-func wrapped(m *waE2E.Message) *waE2E.Message {
+func wrapped(m *waE2E.Message) (inner *waE2E.Message, viewOnce bool) {
 	part := partOf(m)
 	if part == nil || part.Kind() != protoreflect.MessageKind || part.IsList() {
-		return nil
+		return nil, false
 	}
 	w, ok := m.ProtoReflect().Get(part).Message().Interface().(*waE2E.FutureProofMessage)
 	if !ok {
-		return nil
+		return nil, false
 	}
-	return w.GetMessage()
+	return w.GetMessage(), strings.HasPrefix(string(part.Name()), "viewOnceMessage")
 }
 
 // partOf returns the first part of a message beside those that carry keys and context, or

@@ -25,9 +25,10 @@ func TestContentFromTheNetwork(t *testing.T) {
 	extended := func(body string) *waE2E.Message {
 		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: new(body)}}
 	}
-	image := &waE2E.ImageMessage{Caption: new("look")}
-	picture := postern.Unsupported("image")
-	picture.Text = "look"
+	image := &waE2E.ImageMessage{Caption: new("look"), Mimetype: new("image/png")}
+	picture := postern.Content{Kind: postern.KindImage, Text: "look", Media: &postern.Media{
+		MIMEType: "image/png", Status: postern.MediaPending,
+	}}
 	key := &waCommon.MessageKey{ID: new("3EB0")}
 	long, chinese := strings.Repeat("x", postern.MaxText), strings.Repeat("字", postern.MaxText)
 	begun := func(text string) postern.Content {
@@ -53,14 +54,26 @@ func TestContentFromTheNetwork(t *testing.T) {
 		}, true},
 		{"text with a preview", extended("hello"), postern.Text("hello"), true},
 		{"picture", &waE2E.Message{ImageMessage: image}, picture, true},
-		{"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},
-			picture, true},
+		{
+			"picture with context", &waE2E.Message{ImageMessage: image, MessageContextInfo: &waE2E.MessageContextInfo{}},
+			picture, true,
+		},
+		{
+			"pack of stickers", &waE2E.Message{StickerPackMessage: &waE2E.StickerPackMessage{Caption: new("mine")}},
+			postern.Content{Kind: postern.KindUnsupported, Text: "mine", ReceivedOnly: postern.ReceivedOnly{
+				UnknownKind: "stickerPack",
+			}},
+			true,
+		},
 		{"point off the earth", &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
 			DegreesLatitude: new(math.NaN()),
 		}}, postern.Unsupported("location"), true},
 		{"reaction to nothing", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{}}, none, false},
-		{"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: key, Text: new("👍")}},
-			postern.Content{Kind: postern.KindReaction, Text: "👍"}, true},
+		{
+			"reaction", &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: key, Text: new("👍")}},
+			postern.Content{Kind: postern.KindReaction, Text: "👍"},
+			true,
+		},
 		{"edit", nested(1, &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
 			Type: waE2E.ProtocolMessage_MESSAGE_EDIT.Enum(), Key: key, EditedMessage: &waE2E.Message{
 				ImageMessage: &waE2E.ImageMessage{Caption: new("better")},

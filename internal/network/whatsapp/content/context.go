@@ -1,8 +1,10 @@
 package content
 
 import (
+	"cmp"
 	"strings"
 
+	"postern/internal/network"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -13,8 +15,9 @@ import (
 // Outgoing is a message that is sent.
 type Outgoing struct {
 	Content postern.Content
-	Quote   *Quote // the message to which it replies; nil for none
-	Secret  []byte // of a poll: SecretSize random bytes, the same at each attempt
+	Quote   *Quote              // the message to which it replies; nil for none
+	Secret  []byte              // of a poll: SecretSize random bytes, the same at each attempt
+	File    *network.Attachment // of a kind that carries one
 }
 
 // Quote is a message to which another one replies.
@@ -27,8 +30,9 @@ type Quote struct {
 // Incoming is a message that is received.
 type Incoming struct {
 	Content postern.Content
-	QuoteOf string // network id of the message to which it replies; "" for none
-	About   string // network id of the message that an action is about; "" for a message
+	File    network.Ref // of the file that the content's Media describes; nil for none
+	QuoteOf string      // network id of the message to which it replies; "" for none
+	About   string      // network id of the message that an action is about; "" for a message
 }
 
 // context returns what a message says beside its own content, or nil if that is nothing.
@@ -50,8 +54,12 @@ func (m Outgoing) context() *waE2E.ContextInfo {
 	return info
 }
 
-// message returns the quoted message as apps show it until they find their own copy.
+// message returns the quoted message as apps show it until they find their own copy. Files
+// are not repeated: of a message that carries one there is the caption, or else the kind.
 func (q *Quote) message() *waE2E.Message {
+	if q.Content.Kind.HasMedia() {
+		return textToWire(cmp.Or(q.Content.Text, "["+string(q.Content.Kind)+"]"), nil)
+	}
 	m, err := ToWire(Outgoing{Content: q.Content.Bare()})
 	if err != nil {
 		return &waE2E.Message{Conversation: new(q.Content.Text)}

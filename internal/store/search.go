@@ -1,0 +1,389 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+	"postern/internal/words"
+)
+
+// texts counts the bytes of the texts on a page of messages.
+type texts int
+
+// add counts a message. It returns errPageFull for the first one that makes a page larger
+// than textBytes: the page ends with it. A caller that cuts the page to the size of a
+// response leaves it to the next one.
+func (t *texts) add(m postern.Message) error {
+	if *t += texts(len(m.Content.Text)); *t > textBytes {
+		return errPageFull
+	}
+	return nil
+}
+
+// unlessFull returns nil for the error of a page that is full.
+func unlessFull(err error) error {
+	if errors.Is(err, errPageFull) {
+		return nil
+	}
+	return err
+}
+
+// MessageSearch narrows a list of messages. A zero field does not restrict it.
+type MessageSearch struct {
+	Devices   []postern.DeviceID // nil for all devices of the workspace
+	DeviceID  postern.DeviceID
+	ChatID    string
+	Direction string
+	Statuses  []string     // any of these
+	Text      string       // all of its words are in the message, the last one at least as a beginning
+	Since     postern.Time // inclusive
+	Until     postern.Time // exclusive
+	Archived  bool         // messages of earlier numbers of a device, instead of those of the present one
+}
+
+// MessagePlace is a place in a list of messages. The zero place is its start.
+type MessagePlace struct {
+	N  int64
+	At postern.Time // 0 unless the list is [MessageSearch.ByTime]
+}
+
+// MessagePage is a part of a list, newest first.
+type MessagePage struct {
+	Messages []postern.Message
+	Last     MessagePlace // the messages were read down to this place
+	More     bool         // there may be results below Last
+	places   []MessagePlace
+}
+
+// Cut keeps the first n messages, at least one. The list continues below them.
+func (p *MessagePage) Cut(n int) {
+	if n < len(p.Messages) {
+		p.Messages, p.Last, p.More = p.Messages[:n], p.places[n-1], true
+	}
+}
+
+// Search lists messages of a workspace, newest first, from below a place. A page may have
+// fewer messages than limit even though there are more: the search follows the narrowest
+// index, and one page looks at a bounded number of its entries to check the conditions that
+// the index does not cover.
+func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, below MessagePlace,
+	limit int) (p MessagePage, err error) {
+	if q.DeviceID == "" && len(q.Devices) == 1 {
+		q.DeviceID, q.Devices = q.Devices[0], nil
+	}
+	upper, lower := q.upper(below), MessagePlace{At: q.Since}
+	w, err := s.way(ctx, ws, q, upper)
+	if err != nil {
+		return p, err
+	}
+	if p.Last, err = s.lookBack(ctx, w, upper, lower, q.look(limit)); err != nil {
+		return p, err
+	}
+	if p.More = p.Last.N != 0; p.More {
+		lower = p.Last
+	}
+	var last MessagePlace
+	var size texts
+	err = s.db.Rows(ctx, s.searched(w), s.searchArgs(ws, q, w, upper, lower, limit), func(r *sql.Rows) error {
+		if len(p.Messages) == limit {
+			p.Last, p.More = last, true
+			return nil
+		}
+		m, err := scanMessage(withTail{r, []any{&last.N}})
+		last.At = w.timeOf(m)
+		p.Messages, p.places = append(p.Messages, m), append(p.places, last)
+		return cmp.Or(err, size.add(m))
+	})
+	if size > textBytes {
+		p.Last, p.More = last, true
+	}
+	return p, unlessFull(err)
+}
+
+// ByTime reports whether the list is in the order of time, and not of acceptance. The two
+// differ only for messages that were accepted while the clock was set back.
+func (s MessageSearch) ByTime() bool {
+	return s.Text == "" && s.ChatID == "" && !s.rare() && (s.Since != 0 || s.Until != 0)
+}
+
+// rare reports whether the status has an index. Of the statuses only failed and expired
+// have one, because such messages are rare and may be far back. Messages that wait are
+// among the newest, and the other statuses match nearly every message.
+func (s MessageSearch) rare() bool {
+	return len(s.Statuses) > 0 && !slices.ContainsFunc(s.Statuses, func(status string) bool {
+		return status != string(postern.Failed) && status != string(postern.Expired)
+	})
+}
+
+// upper returns the place below which the list continues.
+func (s MessageSearch) upper(below MessagePlace) MessagePlace {
+	if below.N == 0 {
+		below = MessagePlace{math.MaxInt64, math.MaxInt64}
+	}
+	if s.Until != 0 && below.At >= s.Until {
+		below.At = s.Until
+		if s.ByTime() {
+			below.N = 0
+		}
+	}
+	return below
+}
+
+// way is an index that finds the candidates for a list in its order.
+type way struct {
+	from   string // the table, with a column n
+	where  string // with ? for each of the values
+	values []any
+	byTime bool
+}
+
+// way returns the narrowest index.
+func (s MessageSearch) way(ws postern.WorkspaceID) way {
+	switch {
+	case s.ChatID != "":
+		return way{`message`, `workspace_id = ? AND chat_id = ?`, []any{ws, s.ChatID}, false}
+	case s.rare():
+		return way{`message`, `workspace_id = ? AND status IN ('failed', 'expired')`, []any{ws}, false}
+	case s.ByTime():
+		return way{`message`, `workspace_id = ?`, []any{ws}, true}
+	case s.DeviceID != "":
+		return way{`message`, `device_id = ?`, []any{s.DeviceID}, false}
+	}
+	return way{`message`, `workspace_id = ?`, []any{ws}, false}
+}
+
+// between returns the condition for the candidates between two places, with the lower one.
+func (w way) between() string {
+	if w.byTime {
+		return w.where + ` AND (created_at, n) < (?, ?) AND (created_at, n) >= (?, ?)`
+	}
+	return w.where + ` AND n < ? AND n >= ?`
+}
+
+func (w way) args(upper, lower MessagePlace) []any {
+	if w.byTime {
+		return append(slices.Clip(w.values), upper.At, upper.N, lower.At, lower.N)
+	}
+	return append(slices.Clip(w.values), upper.N, lower.N)
+}
+
+func (w way) order() string {
+	if w.byTime {
+		return ` ORDER BY created_at DESC, n DESC`
+	}
+	return ` ORDER BY n DESC`
+}
+
+func (w way) timeOf(m postern.Message) postern.Time {
+	if w.byTime {
+		return m.CreatedAt
+	}
+	return 0
+}
+
+// look returns how many candidates one page looks at: fewer when the index covers all
+// conditions except that of the present number.
+func (s MessageSearch) look(limit int) int {
+	covered := s.ChatID == "" || s.DeviceID == "" && s.Since == 0 && s.Until == 0
+	if s.ByTime() {
+		covered = s.DeviceID == ""
+	}
+	if covered && s.Text == "" && s.Devices == nil && s.Direction == "" && s.Statuses == nil && !s.Archived {
+		return max(plainScan, limit+1)
+	}
+	return max(messageScan, limit+1)
+}
+
+// lookBack returns the place of the last candidate that one page looks at; the zero place
+// when there are fewer.
+func (s Messages) lookBack(ctx context.Context, w way, upper, lower MessagePlace,
+	look int) (last MessagePlace, err error) {
+	err = s.look(ctx, lastOf(w), append(w.args(upper, lower), look-1), &last.N, &last.At)
+	return last, err
+}
+
+func lastOf(w way) string {
+	columns := `n, 0`
+	if w.byTime {
+		columns = `n, created_at`
+	}
+	return numberFrom(`SELECT `+columns+` FROM `+w.from+` WHERE `+w.between()+w.order()+` LIMIT 1 OFFSET ? + 0`, 1)
+}
+
+// searched returns the query for the results among the candidates. Only the subquery has
+// conditions that an index answers: with others beside it, SQLite walks over all messages
+// between two numbers, whichever workspace they belong to.
+func (s Messages) searched(w way) string {
+	return numberFrom(`SELECT `+messageColumns+`, n FROM message
+		WHERE n IN (SELECT n FROM `+w.from+` WHERE `+w.between()+w.order()+` LIMIT ? + 0)
+		AND about = '' AND (? = '' OR workspace_id = ?) AND (? = '' OR device_id = ?) AND (? = '' OR direction = ?)
+		AND ($2 = 'null' OR status IN `+s.db.InList(2)+`)
+		AND (CAST(? AS BIGINT) = 0 OR created_at >= ?) AND (CAST(? AS BIGINT) = 0 OR created_at < ?)
+		AND ($1 = 'null' OR device_id IN `+s.db.InList(1)+`)
+		AND (`+current("message")+`) = (CAST(? AS BIGINT) = 0)`+w.order()+` LIMIT ? + 0`, 3)
+}
+
+func (s Messages) searchArgs(ws postern.WorkspaceID, q MessageSearch, w way, upper, lower MessagePlace,
+	limit int) []any {
+	args := append([]any{textList(q.Devices), textList(q.Statuses)}, w.args(upper, lower)...)
+	return append(args, q.look(limit), ws, ws, q.DeviceID, q.DeviceID, q.Direction, q.Direction,
+		q.Since, q.Since, q.Until, q.Until, q.Archived, limit+1)
+}
+
+// numberFrom replaces each ? of a query by a numbered parameter, from a number on.
+func numberFrom(query string, from int) string {
+	parts := strings.Split(query, "?")
+	for i := range parts[1:] {
+		parts[i] += "$" + strconv.Itoa(from+i)
+	}
+	return strings.Join(parts, "")
+}
+
+// way returns the narrowest index for a search.
+func (s Messages) way(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, upper MessagePlace) (way, error) {
+	list, open := words.Query(q.Text)
+	if len(list) == 0 {
+		return q.way(ws), nil
+	}
+	if s.db.Postgres() {
+		return s.vectorWay(ctx, ws, vectorQuery(list, open), upper)
+	}
+	from := `(SELECT rowid AS n FROM message_word WHERE message_word MATCH ?) AS found`
+	return way{from, `? <> ''`, []any{tableQuery(ws, list, open), "x"}, false}, nil
+}
+
+// vectorWay chooses the index of PostgreSQL for a search by words. Words that are in many of the
+// newest messages are looked for in the order of the messages, which soon finds enough of them;
+// others through the index of words, which has few entries for them. PostgreSQL would choose by
+// statistics, which it may not have yet, and its index of words has no order.
+func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, query string, upper MessagePlace) (way, error) {
+	common := 0
+	err := s.look(ctx, `SELECT count(*) FROM (SELECT words FROM message_word WHERE workspace_id = $1 AND n < $2
+		ORDER BY n DESC LIMIT $3 + 0) AS newest WHERE words @@ CAST($4 AS tsquery)`,
+		[]any{ws, upper.N, messageScan, query}, &common)
+	if common >= commonWord {
+		return way{`message_word`, `workspace_id = ? AND coalesce(words @@ CAST(? AS tsquery), false)`, []any{ws, query}, false}, err
+	}
+	from := `(SELECT n FROM message_word WHERE workspace_id = ? AND words @@ CAST(? AS tsquery) OFFSET 0) AS found`
+	return way{from, `? <> ''`, []any{ws, query, "x"}, false}, err
+}
+
+// vectorQuery returns the query for words in a tsvector of PostgreSQL.
+func vectorQuery(list []string, open bool) string {
+	terms := make([]string, len(list))
+	for i, word := range list {
+		terms[i] = "'" + word + "'" // a word contains letters and digits only
+	}
+	if open {
+		terms[len(terms)-1] += ":*"
+	}
+	return strings.Join(terms, " & ")
+}
+
+// tableQuery returns the query for words in the full-text table of SQLite.
+func tableQuery(ws postern.WorkspaceID, list []string, open bool) string {
+	query := `words : "` + strings.Join(list, `" AND words : "`) + `"`
+	if open {
+		query += `*`
+	}
+	return query + ` AND tenant : "` + tenantWord(ws) + `"`
+}
+
+// tenantWord names a workspace by one word.
+func tenantWord(ws postern.WorkspaceID) string { return strings.ReplaceAll(string(ws), "_", "") }
+
+// IndexWords writes the words of a chunk of messages that are new or whose text has changed, for
+// searches. more reports that there may be others.
+//
+// Single writer: order. A message with a smaller number never commits later.
+func (s Messages) IndexWords(ctx context.Context) (more bool, err error) {
+	due, err := s.exists(ctx, `SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE n > (SELECT max(n) FROM word_place))
+		OR EXISTS (SELECT 1 FROM word_change) THEN 1 ELSE 0 END`)()
+	if err != nil || !due {
+		return false, err // the common case costs no write
+	}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		var place int64
+		if err := t.Row(`SELECT max(n) FROM word_place`, nil, &place); err != nil {
+			return err
+		}
+		fresh, last, n, err := readWords(t, `n > $1 ORDER BY n LIMIT $2 + 0`, place, wordChunk)
+		if err != nil {
+			return err
+		}
+		changed, _, m, err := readWords(t, `n IN (SELECT n FROM word_change ORDER BY n LIMIT $1 + 0)`, wordChunk)
+		if err != nil {
+			return err
+		}
+		more = n == wordChunk || m == wordChunk
+		return saveWords(t, append(changed, fresh...), max(place, last))
+	}))
+	return more, err
+}
+
+// worded is a message with its words.
+type worded struct {
+	n         int64
+	workspace postern.WorkspaceID
+	words     []string
+}
+
+// readWords reads messages for which a condition holds. It returns those with words, the number
+// of the last one and how many there are.
+func readWords(t *db.Tx, where string, args ...any) (list []worded, last int64, n int, err error) {
+	err = t.Rows(`SELECT `+messageColumns+`, n FROM message WHERE `+where, args, func(r *sql.Rows) error {
+		w := worded{}
+		m, err := scanMessage(withTail{r, []any{&w.n}})
+		n, last, w.workspace = n+1, max(last, w.n), m.WorkspaceID
+		if m.About == "" {
+			w.words = words.Of(m.Content.Texts()...)
+		}
+		list = append(list, w)
+		return err
+	})
+	return list, last, n, err
+}
+
+var (
+	dropWords = db.NewStatement("place", `DELETE FROM message_word WHERE rowid = @place`)
+	dropRow   = db.NewStatement("place", `DELETE FROM message_word [USING @rows] WHERE n = @place`)
+	addWords  = db.NewStatement("rowid, tenant, words", `INSERT INTO message_word (rowid, tenant, words) @values`)
+	addVector = db.NewStatement("place, workspace, vector", `INSERT INTO message_word (n, workspace_id, words)
+		SELECT CAST(@place AS BIGINT), @workspace, CAST(@vector AS tsvector) [FROM @rows]`)
+)
+
+// saveWords replaces the words of messages.
+func saveWords(t *db.Tx, list []worded, place int64) error {
+	gone, rows := make([][]any, 0, len(list)), make([][]any, 0, len(list))
+	for _, w := range list {
+		gone = append(gone, []any{w.n})
+		switch {
+		case len(w.words) == 0:
+		case t.Postgres():
+			rows = append(rows, []any{w.n, w.workspace, "'" + strings.Join(w.words, "' '") + "'"})
+		default:
+			rows = append(rows, []any{w.n, tenantWord(w.workspace), strings.Join(w.words, " ")})
+		}
+	}
+	drop, add := dropWords, addWords
+	if t.Postgres() {
+		drop, add = dropRow, addVector
+	}
+	if _, err := t.Each(drop, gone); err != nil {
+		return err
+	}
+	if _, err := t.Each(add, rows); err != nil {
+		return err
+	}
+	return errors.Join(
+		t.Exec(`DELETE FROM word_change WHERE n IN (SELECT n FROM word_change ORDER BY n LIMIT $1 + 0)`, wordChunk),
+		t.Exec(`UPDATE word_place SET n = $1`, place))
+}
