@@ -261,16 +261,16 @@ func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	file, err := d.attached(w, r, &v)
 	if err == nil && file.ID != "" {
-		in, err = carrying(in, file, r.PostFormValue("document") != "")
+		in, err = carrying(in, file, r.PostFormValue("kind"))
 	}
 	if err == nil {
 		_, err = messages{d.core}.sendOnce(r.Context(), v, r.PostFormValue("key"), in, file)
 	}
 	if wrong, problem, ok := refusedMessage(err); ok {
 		view := page.ChatView{
-			Body:     page.Field{Value: written(r), Error: wrong["body"]},
-			Problem:  cmp.Or(wrong["to"], wrong["media"], wrong["type"], wrong["replyTo"], problem),
-			Document: r.PostFormValue("document") != "",
+			Body:    page.Field{Value: written(r), Error: wrong["body"]},
+			Problem: cmp.Or(wrong["to"], wrong["media"], wrong["type"], wrong["replyTo"], problem),
+			Kind:    r.PostFormValue("kind"),
 		}
 		if file.ID != "" && wrong["media"] == "" { // it need not be sent again
 			view.File = page.Attachment{ID: string(file.ID), Name: file.Filename, Size: bytesOf(file.Size)}
@@ -300,20 +300,28 @@ func (d chats) attached(w http.ResponseWriter, r *http.Request, v *visit) (file 
 	return file, err
 }
 
-// carrying returns the message with a file, of the kind that the file's type asks for.
-func carrying(in gateway.NewMessage, file postern.Media, asDocument bool) (gateway.NewMessage, error) {
-	in.Content.Kind = kindOfFile(file.MIMEType, asDocument)
+// carrying returns the message with a file.
+func carrying(in gateway.NewMessage, file postern.Media, chosen string) (gateway.NewMessage, error) {
+	in.Content.Kind = kindOfFile(file.MIMEType, chosen)
 	in.Media = &gateway.NewMedia{ID: file.ID}
-	if in.Content.Kind == postern.KindAudio && in.Content.Text != "" {
-		return in, postern.Invalid("/body", "audio has no caption; remove the text, or send the file as a document")
+	switch in.Content.Kind {
+	case postern.KindAudio, postern.KindVoice, postern.KindSticker:
+		if in.Content.Text != "" {
+			return in, postern.Invalid("/body", "audio and stickers have no caption; remove the text, or send a document")
+		}
 	}
 	return in, nil
 }
 
-// kindOfFile returns the kind of message in which people expect a file.
-func kindOfFile(mimeType string, asDocument bool) postern.Kind {
+// kindOfFile returns the kind of message that was chosen for a file, or else the one in which
+// people expect it.
+func kindOfFile(mimeType, chosen string) postern.Kind {
+	switch kind := postern.Kind(chosen); kind {
+	case postern.KindVoice, postern.KindSticker, postern.KindDocument:
+		return kind
+	}
 	for _, kind := range []postern.Kind{postern.KindImage, postern.KindVideo, postern.KindAudio} {
-		if !asDocument && strings.HasPrefix(mimeType, string(kind)+"/") && media.Fits(kind, mimeType) == nil {
+		if strings.HasPrefix(mimeType, string(kind)+"/") && media.Fits(kind, mimeType) == nil {
 			return kind
 		}
 	}

@@ -216,18 +216,18 @@ func TestAFileIsSentFromAConversation(t *testing.T) {
 	s.comes(d, contact, "Ada", "Hello")
 	talk := chatPath(d.ID, contact)
 	for name, tt := range map[string]struct {
-		file, content, document string
-		kind                    postern.Kind
-		named                   string
+		file, content, as string
+		kind              postern.Kind
+		named             string
 	}{
 		"picture":    {"a.png", drawn(t), "", postern.KindImage, "a.png"},
-		"as it is":   {"a.png", drawn(t), "yes", postern.KindDocument, "a.png"},
+		"as it is":   {"a.png", drawn(t), "document", postern.KindDocument, "a.png"},
 		"svg":        {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`, "", postern.KindDocument, "a.svg"},
 		"false name": {"a.png", "<!DOCTYPE html>", "", postern.KindDocument, "a.png"},
 		"upwards":    {`..\..\a/../b.txt`, "x", "", postern.KindDocument, "b.txt"},
 		"turned":     {"a\u202etxt.exe", "x", "", postern.KindDocument, "atxt.exe"},
 	} {
-		fields := [][2]string{{"key", c.form(talk)}, {"body", "the caption\r\nof it"}, {"document", tt.document}}
+		fields := [][2]string{{"key", c.form(talk)}, {"body", "the caption\r\nof it"}, {"kind", tt.as}}
 		c.want(c.sendsFile(talk, fields, tt.file, tt.content), http.StatusSeeOther, talk)
 		m := s.newest(d.WorkspaceID)
 		if m.Content.Kind != tt.kind || m.Content.Text != "the caption\nof it" || m.Content.Media == nil ||

@@ -126,20 +126,12 @@ func inboundIn(r *http.Request, file postern.Media) (in gateway.SandboxInbound, 
 		in.Content.Kind, in.Content.Poll = postern.KindPoll, pollIn(form)
 	default:
 		if file.ID != "" {
-			in.Content.Kind, in.Media = inboundKind(r, file), &gateway.NewMedia{ID: file.ID}
+			in.Content.Kind = kindOfFile(file.MIMEType, r.PostFormValue("kind"))
+			in.Media = &gateway.NewMedia{ID: file.ID}
 			in.Content.ViewOnce = r.PostFormValue("once") != ""
 		}
 	}
 	return in, err
-}
-
-// inboundKind returns the kind that was chosen, or else the one that the file's type asks for.
-func inboundKind(r *http.Request, file postern.Media) postern.Kind {
-	switch kind := postern.Kind(r.PostFormValue("kind")); kind {
-	case postern.KindVoice, postern.KindSticker, postern.KindDocument:
-		return kind
-	}
-	return kindOfFile(file.MIMEType, false)
 }
 
 func locationIn(form page.PhoneView) (*postern.Location, error) {

@@ -153,3 +153,10 @@ func (r Reaction) count() string {
 }
 
 func (r Reaction) who() string { return strings.Join(r.Who, ", ") }
+
+// kinds are how a file can be sent.
+func kinds() []Choice {
+	return []Choice{
+		{"", "Automatic"}, {"voice", "Voice message"}, {"sticker", "Sticker"}, {"document", "Document"},
+	}
+}

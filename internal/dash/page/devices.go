@@ -133,11 +133,6 @@ type PhoneView struct {
 	Many                                bool // of the options can be chosen
 }
 
-// kinds are how a contact can send a file.
-func kinds() []Choice {
-	return []Choice{{"", "What its type asks for"}, {"voice", "Voice message"}, {"sticker", "Sticker"}, {"document", "Document"}}
-}
-
 // Absences lists how long a simulated phone can be offline, in seconds.
 func Absences() []Choice {
 	return []Choice{{"10", "10 seconds"}, {"30", "30 seconds"}, {"120", "2 minutes"}, {"600", "10 minutes"}}

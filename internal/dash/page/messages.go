@@ -161,7 +161,7 @@ type ChatView struct {
 	Key        string    // that what is written is sent once by
 	Body       Field
 	File       Attachment // of a form that was refused
-	Document   bool       // the file is to be sent as a document
+	Kind       string     // how the file is to be sent; "": as its type asks for
 	MaxFile    string     // bytes that a file may have
 	Mode       string     // what is done with About: "reply", "edit", "delete", or "options" to choose; "": nothing
 	About      Message
