@@ -35,7 +35,7 @@ func TestEveryKindIsForEverybody(t *testing.T) {
 	t.Cleanup(srv.Close)
 	b := open(t, srv.URL)
 	for _, name := range []string{
-		"chat-kinds", "chat-options", "chat-reply", "chat-edit", "chat-delete", "message-kind", "chats",
+		"chat-kinds", "chat-options", "chat-reply", "chat-edit", "chat-delete", "message-kind", "chats", "phone",
 	} {
 		b.goTo("/samples/" + name)
 		b.looks(name)

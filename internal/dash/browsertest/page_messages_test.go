@@ -111,6 +111,11 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{"chat-edit", ChatPage(f, doing("edit", in, out))},
 		{"chat-delete", ChatPage(f, doing("delete", in, out))},
 		{"message-kind", MessagePage(f, MessageView{Message: kinds(in, out)[1], Steps: way, JSON: "{}"})},
+		{"phone", Phone(f, PhoneView{
+			Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111", Status: "connected"}, Type: "poll",
+			Messages: kinds(in, out), Question: "Where?", Options: "Here", Problem: "A poll has 2 to 12 options.",
+			Sent: []SentMessage{{"msg_1", "+15551234567", "Photo", "sent"}}, Faults: []Choice{{"drop", "Drop the connection"}},
+		})},
 		{"chat-old", ChatPage(f, ChatView{Device: "dev_1", DeviceName: "Support", Chat: "+15551234567"})},
 	}
 }

@@ -414,7 +414,7 @@ func Phone(f Frame, v PhoneView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = textArea(input{id: "options", name: "options", label: "Options, one on each line", field: Field{Value: v.Options}}, 3).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textArea(input{id: "of-options", name: "options", label: "Options, one on each line", field: Field{Value: v.Options}}, 3).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -679,7 +679,7 @@ func plain(name, label, value string, required bool) templ.Component {
 			templ_7745c5c3_Var27 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = textField(input{id: name, name: name, label: label, kind: "text", complete: "off", optional: !required, field: Field{Value: value}}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textField(input{id: "of-" + name, name: name, label: label, kind: "text", complete: "off", optional: !required, field: Field{Value: value}}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
