@@ -54,7 +54,11 @@ func (d files) fetch(w http.ResponseWriter, r *http.Request, v visit) error {
 	if m.Status != postern.MediaPending {
 		said = "The file cannot be fetched again."
 	}
-	return d.done(w, r, said, messagePath(postern.MessageID(r.PostFormValue("message"))))
+	to := "/messages"
+	if id := r.PostFormValue("message"); id != "" {
+		to = messagePath(postern.MessageID(id))
+	}
+	return d.done(w, r, said, to)
 }
 
 // serveFile writes a file of the type that was found in its bytes. What could run in a browser

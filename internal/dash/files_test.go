@@ -2,6 +2,7 @@ package dash
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/png"
 	"io"
@@ -12,11 +13,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/web"
 )
 
 // drawn is a picture as a PNG file.
@@ -394,5 +397,49 @@ func TestUploadsAreBounded(t *testing.T) {
 	}
 	if _, err := u.begin("c"); err != nil || len(u.of) != 1 || u.sum != 1 {
 		t.Errorf("after the end %d arrive of %d people (%v)", u.sum, len(u.of), err)
+	}
+}
+
+// A file may take longer than the server waits for other requests, if it keeps coming.
+func TestASlowFileArrives(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	talk := chatPath(s.connected(s.workspace(), "Support").ID, contact)
+	key := c.form(talk)
+	door, err := web.New(web.Options{Dashboard: s.serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(door)
+	srv.Config.ReadTimeout = 100 * time.Millisecond
+	srv.Start()
+	t.Cleanup(srv.Close)
+	body, write := io.Pipe()
+	form := multipart.NewWriter(write)
+	go func() {
+		_ = form.WriteField("key", key)
+		part, err := form.CreateFormFile("file", "a.bin")
+		for range 3 {
+			if err == nil {
+				_, err = io.CopyN(part, zeros{}, filePace)
+			}
+			<-time.After(srv.Config.ReadTimeout)
+		}
+		write.CloseWithError(errors.Join(err, form.Close()))
+	}()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+talk, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.AddCookie(&http.Cookie{Name: "postern", Value: c.token()})
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if m := s.newest(s.workspace()); res.StatusCode != http.StatusSeeOther || m.Content.Media.Size != 3*filePace {
+		t.Errorf("it is answered %d, and %+v is sent", res.StatusCode, m.Content.Media)
 	}
 }

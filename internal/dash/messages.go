@@ -133,6 +133,9 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
+	if isReachable(m.ChatID) && v.may(postern.MessagesWrite) {
+		view.May = mayWith(m, time.Now())
+	}
 	if view.Quote, err = d.quoteOf(r.Context(), v, m, nil); err != nil {
 		return err
 	}

@@ -1422,7 +1422,7 @@ func bubble(m Message, v ChatView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = reactions(m.Reactions).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = reactions(m.Reactions, false).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
