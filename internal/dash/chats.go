@@ -309,6 +309,7 @@ func carrying(in gateway.NewMessage, file postern.Media, chosen string) (gateway
 		if in.Content.Text != "" {
 			return in, postern.Invalid("/body", "audio and stickers have no caption; remove the text, or send a document")
 		}
+	default:
 	}
 	return in, nil
 }
@@ -319,6 +320,7 @@ func kindOfFile(mimeType, chosen string) postern.Kind {
 	switch kind := postern.Kind(chosen); kind {
 	case postern.KindVoice, postern.KindSticker, postern.KindDocument:
 		return kind
+	default:
 	}
 	for _, kind := range []postern.Kind{postern.KindImage, postern.KindVideo, postern.KindAudio} {
 		if strings.HasPrefix(mimeType, string(kind)+"/") && media.Fits(kind, mimeType) == nil {

@@ -161,8 +161,9 @@ func altOf(c postern.Content) string {
 		return "Sticker"
 	case postern.KindImage:
 		return cmp.Or(text, "Picture")
+	default:
+		return cmp.Or(text, kindWord(c))
 	}
-	return cmp.Or(text, kindWord(c))
 }
 
 func bytesOf(n int64) string {
@@ -328,7 +329,8 @@ func shownText(c postern.Content) string {
 	case c.Location != nil:
 		lines = place(*c.Location)
 	case c.LiveLocation != nil:
-		lines = append(place(postern.Location{Latitude: c.LiveLocation.Latitude, Longitude: c.LiveLocation.Longitude}), c.Text)
+		at := postern.Location{Latitude: c.LiveLocation.Latitude, Longitude: c.LiveLocation.Longitude}
+		lines = append(place(at), c.Text)
 	case c.Event != nil:
 		lines = []string{c.Event.Name, c.Event.Description, c.Event.JoinLink}
 	case c.Poll != nil:

@@ -91,39 +91,63 @@ func TestEveryKindIsShown(t *testing.T) {
 		file postern.Media
 		says []string
 	}{
-		"picture":  {postern.KindImage, ready("image/jpeg"), []string{`width="320" height="180"`, `loading="lazy"`, `alt="Picture"`, "/media/med_"}},
-		"svg":      {postern.KindImage, ready("image/svg+xml"), []string{"_b_.svg", "?download", "1.2 MB"}},
-		"sticker":  {postern.KindSticker, ready("image/webp"), []string{`alt="Sticker"`, `width="160"`}},
-		"video":    {postern.KindVideo, ready("video/mp4"), []string{"<video", `preload="none"`, "0:12"}},
-		"voice":    {postern.KindVoice, ready("audio/ogg"), []string{"<audio", `aria-label="Voice message"`, "Download"}},
+		"picture": {
+			postern.KindImage, ready("image/jpeg"),
+			[]string{`width="320" height="180"`, `loading="lazy"`, `alt="Picture"`, "/media/med_"},
+		},
+		"svg":     {postern.KindImage, ready("image/svg+xml"), []string{"_b_.svg", "?download", "1.2 MB"}},
+		"sticker": {postern.KindSticker, ready("image/webp"), []string{`alt="Sticker"`, `width="160"`}},
+		"video":   {postern.KindVideo, ready("video/mp4"), []string{"<video", `preload="none"`, "0:12"}},
+		"voice": {
+			postern.KindVoice, ready("audio/ogg"), []string{"<audio", `aria-label="Voice message"`, "Download"},
+		},
 		"amr":      {postern.KindAudio, ready("audio/amr"), []string{"?download", "0:12 · 1.2 MB · audio/amr"}},
 		"document": {postern.KindDocument, ready("image/png"), []string{"?download", "_b_.svg"}},
 		"pending":  {postern.KindImage, postern.Media{Status: postern.MediaPending}, []string{"being fetched"}},
-		"failed":   {postern.KindVideo, postern.Media{Status: postern.MediaFailed, Detail: "no <such> file"}, []string{"could not be fetched", "No &lt;such&gt; file."}},
-		"again":    {postern.KindImage, postern.Media{Status: postern.MediaFailed, Recoverable: true}, []string{"Try again"}},
-		"expired":  {postern.KindImage, postern.Media{Status: postern.MediaExpired}, []string{"no longer available"}},
+		"failed": {
+			postern.KindVideo, postern.Media{Status: postern.MediaFailed, Detail: "no <such> file"},
+			[]string{"could not be fetched", "No &lt;such&gt; file."},
+		},
+		"again": {
+			postern.KindImage, postern.Media{Status: postern.MediaFailed, Recoverable: true}, []string{"Try again"},
+		},
+		"expired": {postern.KindImage, postern.Media{Status: postern.MediaExpired}, []string{"no longer available"}},
 	} {
 		m := s.receivesFile(d, tt.kind, tt.file)
 		p := c.says(messagePath(m.ID), tt.says...)
-		if strings.Contains(p.body, "<b>") || strings.Contains(p.body, `src="/media/`) != (strings.Contains(p.body, "<img") ||
-			strings.Contains(p.body, "<video") || strings.Contains(p.body, "<audio")) {
+		shown := strings.Contains(p.body, "<img") || strings.Contains(p.body, "<video") || strings.Contains(p.body, "<audio")
+		if strings.Contains(p.body, "<b>") || strings.Contains(p.body, `src="/media/`) != shown {
 			t.Errorf("%s is shown as what it is not", name)
 		}
 	}
 	c.says("/messages", "Photo", "Video, 0:12", "Voice message, 0:12", "Sticker", "Document: _b_.svg")
-	for _, content := range []postern.Content{
-		{Kind: postern.KindLiveLocation, ReceivedOnly: postern.ReceivedOnly{LiveLocation: &postern.LiveLocation{Latitude: 1, Longitude: 2, Accuracy: 20}}},
-		{Kind: postern.KindContact, Extra: postern.Extra{Contacts: []postern.Contact{{Name: "<i>Ada", PhoneNumbers: []string{contact, "<i>1"}, Organization: "Engines"}}}},
-		{Kind: postern.KindPoll, Extra: postern.Extra{Poll: &postern.Poll{Question: "<i>Where?", Options: []string{"<i>Here", "There"}, MaxSelections: 1}}},
-		{Kind: postern.KindEvent, ReceivedOnly: postern.ReceivedOnly{Event: &postern.CalendarEvent{Name: "<i>Party", JoinLink: "javascript:alert(1)", StartsAt: s.db.Now(), Canceled: true, Location: &postern.Location{Latitude: 3}}}},
-		postern.Unsupported("<i>pack"),
-		{Kind: postern.KindText, Text: "forwarded", Extra: postern.Extra{Forwarded: true}},
+	for _, extra := range []struct {
+		kind postern.Kind
+		postern.Extra
+		postern.ReceivedOnly
+	}{
+		{kind: postern.KindLiveLocation, ReceivedOnly: postern.ReceivedOnly{
+			LiveLocation: &postern.LiveLocation{Latitude: 1, Longitude: 2, Accuracy: 20},
+		}},
+		{kind: postern.KindContact, Extra: postern.Extra{Contacts: []postern.Contact{
+			{Name: "<i>Ada", PhoneNumbers: []string{contact, "<i>1"}, Organization: "Engines"},
+		}}},
+		{kind: postern.KindPoll, Extra: postern.Extra{
+			Poll: &postern.Poll{Question: "<i>Where?", Options: []string{"<i>Here", "There"}, MaxSelections: 1},
+		}},
+		{kind: postern.KindEvent, ReceivedOnly: postern.ReceivedOnly{Event: &postern.CalendarEvent{
+			Name: "<i>Party", JoinLink: "javascript:alert(1)", StartsAt: s.db.Now(), Canceled: true,
+			Location: &postern.Location{Latitude: 3},
+		}}},
+		{kind: postern.KindUnsupported, ReceivedOnly: postern.ReceivedOnly{UnknownKind: "<i>pack"}},
+		{kind: postern.KindText, Extra: postern.Extra{Forwarded: true}},
 	} {
-		s.receives(d, contact, "Ada", content)
+		s.receives(d, contact, "Ada", postern.Content{Kind: extra.kind, Extra: extra.Extra, ReceivedOnly: extra.ReceivedOnly})
 	}
-	p := c.says(talk, "Within 20 m", "&lt;i&gt;Ada", "Engines", `href="`+talk+`"`, "&lt;i&gt;Where?", "Choose one.", "No votes yet.",
-		"<progress", "&lt;i&gt;Party", "(canceled)", "(&lt;i&gt;pack)", "Forwarded",
-		`href="https://www.openstreetmap.org/?mlat=1.00000&amp;mlon=2.00000#map=16/1.00000/2.00000" target="_blank" rel="noopener noreferrer"`)
+	p := c.says(talk, "Within 20 m", "&lt;i&gt;Ada", "Engines", `href="`+talk+`"`, "&lt;i&gt;Where?", "Choose one.",
+		"No votes yet.", "<progress", "&lt;i&gt;Party", "(canceled)", "(&lt;i&gt;pack)", "Forwarded",
+		`href="https://www.openstreetmap.org/?mlat=1.00000&amp;mlon=2.00000#map=16/1.00000/2.00000" `+
+			`target="_blank" rel="noopener noreferrer"`)
 	if strings.Contains(p.body, "<i>") || strings.Contains(p.body, `href="javascript:`) {
 		t.Error("what a stranger wrote is part of the page")
 	}

@@ -22,6 +22,8 @@ import (
 	"postern/internal/web"
 )
 
+const svg = `<svg xmlns="http://www.w3.org/2000/svg">`
+
 // drawn is a picture as a PNG file.
 func drawn(t *testing.T) string {
 	t.Helper()
@@ -76,7 +78,7 @@ func TestFilesAreShownOrDownloaded(t *testing.T) {
 	for name, tt := range map[string]struct{ file, content, kind, how, called string }{
 		"picture":  {"a.png", drawn(t), "image/png", "inline", `a.png`},
 		"as html":  {"a.html", drawn(t), "image/png", "inline", `a.html`},
-		"svg":      {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`, "image/svg+xml", "attachment", `a.svg`},
+		"svg":      {"a.svg", svg + `<script>alert(1)</script></svg>`, "image/svg+xml", "attachment", `a.svg`},
 		"page":     {"a.png", "<!DOCTYPE html><script>alert(1)</script>", "text/html", "attachment", `a.png`},
 		"text":     {"a.txt", "hello", "text/plain", "attachment", `a.txt`},
 		"pdf":      {"a.pdf", "%PDF-1.7\n", "application/pdf", "attachment", `a.pdf`},
@@ -225,7 +227,7 @@ func TestAFileIsSentFromAConversation(t *testing.T) {
 	}{
 		"picture":    {"a.png", drawn(t), "", postern.KindImage, "a.png"},
 		"as it is":   {"a.png", drawn(t), "document", postern.KindDocument, "a.png"},
-		"svg":        {"a.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`, "", postern.KindDocument, "a.svg"},
+		"svg":        {"a.svg", svg + "</svg>", "", postern.KindDocument, "a.svg"},
 		"false name": {"a.png", "<!DOCTYPE html>", "", postern.KindDocument, "a.png"},
 		"upwards":    {`..\..\a/../b.txt`, "x", "", postern.KindDocument, "b.txt"},
 		"turned":     {"a\u202etxt.exe", "x", "", postern.KindDocument, "atxt.exe"},
@@ -248,7 +250,8 @@ func TestAFileIsSentFromAConversation(t *testing.T) {
 	if err != nil || found.Messages[1].ID != before {
 		t.Errorf("a form that was posted twice has sent two messages (%v)", err)
 	}
-	c.want(c.sendsFile(talk, [][2]string{{"key", c.form(talk)}, {"body", "no file"}}, "", ""), http.StatusSeeOther, talk)
+	fields = [][2]string{{"key", c.form(talk)}, {"body", "no file"}}
+	c.want(c.sendsFile(talk, fields, "", ""), http.StatusSeeOther, talk)
 	if m := s.newest(d.WorkspaceID); m.Content.Kind != postern.KindText || m.Content.Text != "no file" {
 		t.Errorf("a form without a file sends a %s", m.Content.Kind)
 	}
@@ -261,7 +264,8 @@ func TestARefusedFileNeedNotBeSentAgain(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	talk := chatPath(d.ID, contact)
 	wave := "RIFF\x24\x00\x00\x00WAVEfmt "
-	p := c.sendsFile(talk, [][2]string{{"key", c.form(talk)}, {"body", strings.Repeat("字", postern.MaxText+1)}}, "<b>.txt", wave)
+	long := [][2]string{{"key", c.form(talk)}, {"body", strings.Repeat("字", postern.MaxText+1)}}
+	p := c.sendsFile(talk, long, "<b>.txt", wave)
 	id := regexp.MustCompile(`name="media" value="(med_[^"]+)"`).FindStringSubmatch(p.body)
 	if p.status != http.StatusUnprocessableEntity || id == nil || !strings.Contains(p.body, "_b_.txt") {
 		t.Fatalf("a text that is too long is answered %d, without the file", p.status)
@@ -286,7 +290,8 @@ func TestWhoSendsFiles(t *testing.T) {
 	d := s.connected(s.workspace(), "Support")
 	talk := chatPath(d.ID, contact)
 	fields := [][2]string{{"key", c.form(talk)}, {"body", "x"}}
-	if p := c.sendsFile(talk, append([][2]string{{"at", "ws_other"}}, fields...), "a.txt", "x"); p.status != http.StatusConflict {
+	other := append([][2]string{{"at", "ws_other"}}, fields...)
+	if p := c.sendsFile(talk, other, "a.txt", "x"); p.status != http.StatusConflict {
 		t.Errorf("a form of another workspace is answered %d", p.status)
 	}
 	if p := c.sendsFile(talk, fields, "a.txt", "x", "Sec-Fetch-Site", "cross-site"); p.status != http.StatusForbidden {
@@ -305,7 +310,8 @@ func TestWhoSendsFiles(t *testing.T) {
 		p.header.Get("Location") != "/signin" {
 		t.Errorf("a stranger is answered %d", p.status)
 	}
-	c.want(c.get(chatPath(postern.DeviceID(strings.TrimPrefix(s.device(), "/devices/")), contact)), http.StatusNotFound, "")
+	theirs := postern.DeviceID(strings.TrimPrefix(s.device(), "/devices/"))
+	c.want(c.get(chatPath(theirs, contact)), http.StatusNotFound, "")
 	s.as(postern.Viewer)
 	c.want(c.sendsFile(talk, fields, "a.txt", "x"), http.StatusForbidden, "")
 	c.saysNot(talk, `type="file"`, "Options")
@@ -319,7 +325,9 @@ func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
 	talk := chatPath(d.ID, contact)
 	head := "--b\r\nContent-Disposition: form-data; name=key\r\n\r\n" + c.form(talk) +
 		"\r\n--b\r\nContent-Disposition: form-data; name=file; filename=a.bin\r\n\r\n"
-	body := io.MultiReader(strings.NewReader(head), io.LimitReader(zeros{}, postern.MaxMedia+1), strings.NewReader("\r\n--b--\r\n"))
+	body := io.MultiReader(
+		strings.NewReader(head), io.LimitReader(zeros{}, postern.MaxMedia+1), strings.NewReader("\r\n--b--\r\n"),
+	)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, talk, body)
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.AddCookie(&http.Cookie{Name: "postern", Value: c.token()})
@@ -349,22 +357,25 @@ func TestMessagesAreChangedInAConversation(t *testing.T) {
 	c.says(talk+"?message="+string(out)+"&do=edit", "Edit the message", "\nthe answer</textarea>")
 	c.says(talk+"?message="+string(out)+"&do=delete", "Delete this message for everyone?")
 	c.says(talk+"?message="+string(in.ID)+"&do=delete", "React with 👍") // what cannot be done is not offered
+	const done, wrong = http.StatusSeeOther, http.StatusUnprocessableEntity
+	theirs, ours := string(in.ID), string(out)
 	for name, tt := range map[string]struct {
-		form   url.Values
-		status int
+		do, message, field, value string
+		status                    int
 	}{
-		"reaction":       {url.Values{"do": {"react"}, "message": {string(in.ID)}, "emoji": {"👍"}}, http.StatusSeeOther},
-		"own reaction":   {url.Values{"do": {"react"}, "message": {string(out)}, "emoji": {""}}, http.StatusSeeOther},
-		"no emoji":       {url.Values{"do": {"react"}, "message": {string(in.ID)}, "emoji": {strings.Repeat("x", 999)}}, http.StatusUnprocessableEntity},
-		"edit":           {url.Values{"do": {"edit"}, "message": {string(out)}, "body": {"better"}}, http.StatusSeeOther},
-		"empty edit":     {url.Values{"do": {"edit"}, "message": {string(out)}, "body": {""}}, http.StatusUnprocessableEntity},
-		"edit of theirs": {url.Values{"do": {"edit"}, "message": {string(in.ID)}, "body": {"better"}}, http.StatusUnprocessableEntity},
-		"theirs":         {url.Values{"do": {"delete"}, "message": {string(in.ID)}}, http.StatusUnprocessableEntity},
-		"nothing":        {url.Values{"do": {"burn"}, "message": {string(out)}}, http.StatusUnprocessableEntity},
-		"no message":     {url.Values{"do": {"delete"}, "message": {"msg_none"}}, http.StatusNotFound},
-		"delete":         {url.Values{"do": {"delete"}, "message": {string(out)}}, http.StatusSeeOther},
+		"reaction":       {"react", theirs, "emoji", "👍", done},
+		"own reaction":   {"react", ours, "emoji", "", done},
+		"no emoji":       {"react", theirs, "emoji", strings.Repeat("x", 999), wrong},
+		"edit":           {"edit", ours, "body", "better", done},
+		"empty edit":     {"edit", ours, "body", "", wrong},
+		"edit of theirs": {"edit", theirs, "body", "better", wrong},
+		"theirs":         {"delete", theirs, "", "", wrong},
+		"nothing":        {"burn", ours, "", "", wrong},
+		"no message":     {"delete", "msg_none", "", "", http.StatusNotFound},
+		"delete":         {"delete", ours, "", "", done},
 	} {
-		if p := c.post(talk, tt.form); p.status != tt.status {
+		p := c.post(talk, url.Values{"do": {tt.do}, "message": {tt.message}, tt.field: {tt.value}})
+		if p.status != tt.status {
 			t.Errorf("%s is answered %d, want %d: %.200s", name, p.status, tt.status, p.body)
 		}
 	}

@@ -25,7 +25,8 @@ func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEs
 func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: r.FormValue("status"),
+		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction,
+		Status:     r.FormValue("status"),
 		ExportRows: number(exportRows),
 		Send:       v.may(postern.MessagesWrite),
 	}

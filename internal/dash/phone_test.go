@@ -85,8 +85,8 @@ func TestContactsWriteEveryKind(t *testing.T) {
 	for _, tt := range []struct{ kind, name, content string }{
 		{"", "a.png", drawn(t)}, {"document", "../<b>.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"},
 	} {
-		c.want(c.sendsFile(phone+"/write", [][2]string{from, {"body", "the caption"}, {"kind", tt.kind}}, tt.name, tt.content),
-			http.StatusSeeOther, phone)
+		fields := [][2]string{from, {"body", "the caption"}, {"kind", tt.kind}}
+		c.want(c.sendsFile(phone+"/write", fields, tt.name, tt.content), http.StatusSeeOther, phone)
 	}
 	for _, form := range []url.Values{
 		{"type": {"location"}, "latitude": {"52.5163"}, "longitude": {"13.3777"}, "place": {"<i>Gate"}},
@@ -97,8 +97,8 @@ func TestContactsWriteEveryKind(t *testing.T) {
 		form.Set("from", contact)
 		c.want(c.post(phone+"/write", form), http.StatusSeeOther, phone)
 	}
-	p := c.says(phone, `src="`+phone+`/files/3EB0A"`, phone+"/files/3EB0B?download", "_b_.svg", "the caption", "52.51630, 13.37770",
-		"&lt;i&gt;Gate", "&lt;i&gt;Ada", "Engines", "&lt;i&gt;Where?", "Choose any number.", "only text", "openstreetmap.org")
+	p := c.says(phone, `src="`+phone+`/files/3EB0A"`, phone+"/files/3EB0B?download", "_b_.svg", "the caption",
+		"52.51630, 13.37770", "&lt;i&gt;Gate", "&lt;i&gt;Ada", "Engines", "&lt;i&gt;Where?", "Choose any number.", "only text", "openstreetmap.org")
 	if strings.Contains(p.body, "<i>") || strings.Contains(p.body, "<b>") {
 		t.Error("what a stranger wrote is part of the page")
 	}
@@ -129,11 +129,24 @@ func TestRefusedContactsKeepWhatWasEntered(t *testing.T) {
 		form url.Values
 		says []string
 	}{
-		"number":   {url.Values{"from": {"12"}, "body": {"kept"}}, []string{"Write a phone number", "kept"}},
-		"degrees":  {url.Values{"type": {"location"}, "latitude": {"north"}, "longitude": {"1"}}, []string{"Write degrees as numbers", `value="north"`}},
-		"infinity": {url.Values{"type": {"location"}, "latitude": {"NaN"}, "longitude": {"1e400"}}, []string{"degrees"}},
-		"contact":  {url.Values{"type": {"contact"}, "name": {"Ada"}, "phone": {"12"}}, []string{"Write a phone number", `value="Ada"`}},
-		"poll":     {url.Values{"type": {"poll"}, "question": {"Where?"}, "options": {"Here"}}, []string{"2 to 12 options", "\nHere</textarea>"}},
+		"number": {
+			url.Values{"from": {"12"}, "body": {"kept"}}, []string{"Write a phone number", "kept"},
+		},
+		"degrees": {
+			url.Values{"type": {"location"}, "latitude": {"north"}, "longitude": {"1"}},
+			[]string{"Write degrees as numbers", `value="north"`},
+		},
+		"infinity": {
+			url.Values{"type": {"location"}, "latitude": {"NaN"}, "longitude": {"1e400"}}, []string{"degrees"},
+		},
+		"contact": {
+			url.Values{"type": {"contact"}, "name": {"Ada"}, "phone": {"12"}},
+			[]string{"Write a phone number", `value="Ada"`},
+		},
+		"poll": {
+			url.Values{"type": {"poll"}, "question": {"Where?"}, "options": {"Here"}},
+			[]string{"2 to 12 options", "\nHere</textarea>"},
+		},
 	} {
 		if tt.form.Get("from") == "" {
 			tt.form.Set("from", contact)
