@@ -92,13 +92,17 @@ func (d *core) admitUser(ctx context.Context, user postern.UserID) error {
 	return d.admit(ctx, string(user), postern.Plan{}.PagesPerMinute())
 }
 
-// admitMember counts a request for the person, and then for the workspace.
-func (d *core) admitMember(ctx context.Context, v visit) error {
-	allowed := v.caller.Plan.PagesPerMinute()
-	if err := d.admit(ctx, string(v.user()), allowed); err != nil {
+// admitMember counts a request for the person, and then for the workspace. Files are counted
+// apart from pages, because a page may show many.
+func (d *core) admitMember(r *http.Request, v visit) error {
+	allowed, what := v.caller.Plan.PagesPerMinute(), ""
+	if isFile(r) {
+		what = "files of "
+	}
+	if err := d.admit(r.Context(), what+string(v.user()), allowed); err != nil {
 		return err
 	}
-	return d.admit(ctx, string(v.workspace()), allowed)
+	return d.admit(r.Context(), what+string(v.workspace()), allowed)
 }
 
 // signedIn serves a page to signed-in users, whatever their workspace.
@@ -139,7 +143,7 @@ func (d *core) member(
 			return workspaces{d}.showStopped(w, r, v)
 		}
 		if err == nil {
-			err = d.admitMember(r.Context(), v)
+			err = d.admitMember(r, v)
 		}
 		if err == nil {
 			err = v.caller.Permit(scopes...)

@@ -439,8 +439,9 @@ func TestPollsDoNotProlongASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")
+	c.want(c.get("/media/med_none"), http.StatusNotFound, "")
 	if got := ends(); got != in.ExpiresAt {
-		t.Error("a poll prolongs the session")
+		t.Error("a poll or a picture prolongs the session")
 	}
 	c.want(c.get("/devices"), http.StatusOK, "")
 	once := ends()

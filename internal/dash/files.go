@@ -107,6 +107,13 @@ func isPlayed(mimeType string) bool {
 	return false
 }
 
+// isFile reports whether a request is for a file, as pages with pictures make by themselves.
+func isFile(r *http.Request) bool {
+	path := r.URL.Path
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		(strings.HasPrefix(path, "/media/") || strings.Contains(path, "/phone/files/"))
+}
+
 // takesFile reports whether a request is a form that may have a file.
 func takesFile(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
