@@ -23,14 +23,18 @@ func TestGists(t *testing.T) {
 		"Document: file.pdf, bill": {Kind: postern.KindDocument, Media: &postern.Media{MIMEType: "application/pdf"}, Text: "bill"},
 		"Sticker":                  {Kind: postern.KindSticker, Media: &postern.Media{}},
 		"Location: Gate, 1.00000, 2.00000": {Kind: postern.KindLocation, Extra: postern.Extra{
-			Location: &postern.Location{Latitude: 1, Longitude: 2, Name: "Gate"}}},
+			Location: &postern.Location{Latitude: 1, Longitude: 2, Name: "Gate"},
+		}},
 		"Live location: 1.00000, 2.00000": {Kind: postern.KindLiveLocation, ReceivedOnly: postern.ReceivedOnly{
-			LiveLocation: &postern.LiveLocation{Latitude: 1, Longitude: 2}}},
+			LiveLocation: &postern.LiveLocation{Latitude: 1, Longitude: 2},
+		}},
 		"Contact: Ada, +15551234567": {Kind: postern.KindContact, Extra: postern.Extra{
-			Contacts: []postern.Contact{{Name: "Ada", PhoneNumbers: []string{contact}}}}},
+			Contacts: []postern.Contact{{Name: "Ada", PhoneNumbers: []string{contact}}},
+		}},
 		"Poll: Where?": {Kind: postern.KindPoll, Extra: postern.Extra{Poll: &postern.Poll{Question: "Where?"}}},
 		"Event: Party": {Kind: postern.KindEvent, ReceivedOnly: postern.ReceivedOnly{
-			Event: &postern.CalendarEvent{Name: "Party"}}},
+			Event: &postern.CalendarEvent{Name: "Party"},
+		}},
 		"Unsupported message (stickerPack)": postern.Unsupported("stickerPack"),
 		"Unsupported message":               postern.Unsupported(""),
 	} {
@@ -44,10 +48,12 @@ func TestVotesAndReactionsAreCounted(t *testing.T) {
 	t.Parallel()
 	m := postern.Message{
 		Content: postern.Content{Kind: postern.KindPoll, Extra: postern.Extra{
-			Poll: &postern.Poll{Question: "Where?", Options: []string{"Here", "There", "Nowhere"}}}},
+			Poll: &postern.Poll{Question: "Where?", Options: []string{"Here", "There", "Nowhere"}},
+		}},
 		State: postern.State{
 			Votes: []postern.Vote{
-				{Options: []string{"Here"}}, {From: contact, FromLID: "lid:1", Options: []string{"Here", "There"}},
+				{Options: []string{"Here"}},
+				{From: contact, FromLID: "lid:1", Options: []string{"Here", "There"}},
 				{FromLID: "lid:2", Options: nil},
 			},
 			Reactions: []postern.Reaction{{Emoji: "👍"}, {Emoji: "🎉", FromLID: "lid:1"}, {Emoji: "👍", FromLID: "lid:2"}},
@@ -105,7 +111,8 @@ func TestEveryKindIsShown(t *testing.T) {
 		"document": {postern.KindDocument, ready("image/png"), []string{"?download", "_b_.svg"}},
 		"pending":  {postern.KindImage, postern.Media{Status: postern.MediaPending}, []string{"being fetched"}},
 		"failed": {
-			postern.KindVideo, postern.Media{Status: postern.MediaFailed, Detail: "no <such> file"},
+			postern.KindVideo,
+			postern.Media{Status: postern.MediaFailed, Detail: "no <such> file"},
 			[]string{"could not be fetched", "No &lt;such&gt; file."},
 		},
 		"again": {
@@ -155,6 +162,7 @@ func TestEveryKindIsShown(t *testing.T) {
 		t.Error("the page cannot play its files")
 	}
 }
+
 func TestAReplyQuotes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -63,8 +63,10 @@ func (s *site) receivesFile(d postern.Device, kind postern.Kind, m postern.Media
 	}
 	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{
 		Message: in, Sender: contact, Type: postern.MessageReceived, Now: at,
-		File: &store.MediaRow{Media: m, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, MessageID: in.ID,
-			NextAt: at, CreatedAt: at, UsedAt: at},
+		File: &store.MediaRow{
+			Media: m, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, MessageID: in.ID,
+			NextAt: at, CreatedAt: at, UsedAt: at,
+		},
 	}); err != nil {
 		s.t.Fatal(err)
 	}
