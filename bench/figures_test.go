@@ -26,7 +26,7 @@ import (
 
 var (
 	run   = flag.Bool("figures", false, "measure the figures")
-	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, deliver, slow, isolate, memory, pages, search or neighbour")
+	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, files, deliver, slow, isolate, memory, pages, search or neighbour")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
@@ -101,7 +101,7 @@ func TestFigures(t *testing.T) {
 	for _, m := range []struct {
 		name    string
 		measure func(*testing.T) []figure
-	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"deliver", deliver}, {"slow", slow},
+	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"files", files}, {"deliver", deliver}, {"slow", slow},
 		{"isolate", isolate}, {"memory", memory}, {"pages", pages}, {"search", search}, {"neighbour", neighbour}} {
 		if *only != "" && *only != m.name {
 			continue
@@ -348,6 +348,11 @@ func inParallel(n int, do func(int) error, t *testing.T) {
 
 func bareClients(t *testing.T, k *testkit.Kit) *bare.Clients {
 	t.Helper()
+	return bareClientsOf(t, k, fleet)
+}
+
+func bareClientsOf(t *testing.T, k *testkit.Kit, n int) *bare.Clients {
+	t.Helper()
 	clients, err := bare.OpenClients(t.Context(), k.Vendor, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -357,7 +362,7 @@ func bareClients(t *testing.T, k *testkit.Kit) *bare.Clients {
 			t.Error(err)
 		}
 	})
-	for n := range fleet {
+	for n := range n {
 		if err := clients.Link(t.Context(), fmt.Sprintf("+1555900%04d", n)); err != nil {
 			t.Fatal(err)
 		}
@@ -392,6 +397,12 @@ func sendAll(t *testing.T, c *testkit.Client, k *testkit.Kit, list []postern.Dev
 		}
 		return nil
 	}, t)
+	awaitAllSent(c, t)
+}
+
+// awaitAllSent waits until the vendor has confirmed everything.
+func awaitAllSent(c *testkit.Client, t *testing.T) {
+	t.Helper()
 	testkit.Eventually(t, "all messages to be sent", func() (bool, any) {
 		var left struct{ Data []postern.Message }
 		for _, status := range []string{"queued", "sending"} {

@@ -29,6 +29,7 @@ type Clients struct {
 
 	mu       sync.Mutex
 	received int
+	fetched  int
 }
 
 // OpenClients creates the key store in dir.
@@ -51,6 +52,7 @@ func (c *Clients) Link(ctx context.Context, number string) error {
 	cli := whatsmeow.NewClient(c.container.NewDevice(), waLog.Noop)
 	cli.SetPreLoginHTTPClient(c.vendor.HTTPClient())
 	cli.SetWebsocketHTTPClient(c.vendor.HTTPClient())
+	cli.SetMediaHTTPClient(c.vendor.HTTPClient())
 	connected := make(chan struct{}, 1)
 	cli.AddEventHandler(func(e any) {
 		switch e.(type) {
@@ -113,4 +115,57 @@ func (c *Clients) Close() error {
 		cli.Disconnect()
 	}
 	return c.db.Close()
+}
+
+// SendImage uploads a picture from client n, sends it and waits for the vendor's acknowledgement.
+func (c *Clients) SendImage(ctx context.Context, n int, digits string, picture []byte) error {
+	up, err := c.list[n].Upload(ctx, picture, whatsmeow.MediaImage)
+	if err != nil {
+		return err
+	}
+	_, err = c.list[n].SendMessage(ctx, types.NewJID(digits, types.DefaultUserServer), &waE2E.Message{
+		ImageMessage: &waE2E.ImageMessage{
+			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256,
+			FileSHA256: up.FileSHA256, FileLength: &up.FileLength, Mimetype: new("image/jpeg"),
+		},
+	})
+	return err
+}
+
+// Fetch makes all clients download the files of the messages that arrive from now on, before
+// these count as received.
+func (c *Clients) Fetch(ctx context.Context) {
+	for _, cli := range c.list {
+		cli.AddEventHandler(func(e any) {
+			m, ok := e.(*events.Message)
+			if !ok || m.Message.GetImageMessage() == nil {
+				return
+			}
+			if _, err := cli.Download(ctx, m.Message.GetImageMessage()); err != nil {
+				return
+			}
+			c.mu.Lock()
+			c.fetched++
+			c.mu.Unlock()
+		})
+	}
+}
+
+// AwaitFetched waits until n files have been downloaded, over all clients.
+func (c *Clients) AwaitFetched(ctx context.Context, n int) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		c.mu.Lock()
+		done := c.fetched >= n
+		c.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return errors.New("files are missing")
+		}
+	}
 }

@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"postern/internal/failpoint"
@@ -46,6 +47,33 @@ func (s saboteurSession) Send(ctx context.Context, m network.Outbound) (time.Tim
 		}
 	}
 	return s.Session.Send(ctx, m)
+}
+
+func (s saboteurSession) Upload(ctx context.Context, f network.File) (network.Ref, error) {
+	if failpoint.Makes(failpoint.SendOtherFile) {
+		if err := spoil(f.Body); err != nil {
+			return nil, err
+		}
+	}
+	return s.Session.Upload(ctx, f)
+}
+
+func (s saboteurSession) Download(ctx context.Context, ref network.Ref, dst *os.File) error {
+	err := s.Session.Download(ctx, ref, dst)
+	if err == nil && failpoint.Makes(failpoint.KeepOtherFile) {
+		err = spoil(dst)
+	}
+	return err
+}
+
+// spoil changes the first byte of a file.
+func spoil(f *os.File) error {
+	w, err := os.OpenFile(f.Name(), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = w.WriteAt([]byte("!"), 0)
+	return errors.Join(err, w.Close())
 }
 
 type saboteurHost struct{ network.Host }

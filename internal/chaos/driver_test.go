@@ -8,6 +8,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,6 +158,9 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 		}
 		a := chaos.Ask{Device: dev.id, To: to, Body: fmt.Sprintf("out-%08x-%d-%s", caller, n, filler(r))}
 		a.Key = a.Body[:len(a.Body)-fillerSize]
+		if to != echo && r.IntN(10) == 0 { // what echoes does not echo files
+			a.File = chaos.Sum(fileWith(a.Body))
+		}
 		if r.IntN(d.oneIn()) == 0 {
 			a.SendAt = time.Now().Add(time.Duration(r.IntN(3000)) * time.Millisecond).UTC().Format(chaosTime)
 			a.Cancel = r.IntN(2) == 0
@@ -286,6 +291,10 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	if a.SendAt != "" {
 		ask["sendAt"] = a.SendAt
 	}
+	if a.File != "" {
+		ask["type"] = "document"
+		ask["media"] = map[string]any{"data": fileWith(a.Body), "mimeType": "text/plain", "filename": "a.txt"}
+	}
 	status, body := d.request(url, "/v1/messages", ask, a.Key)
 	var m struct{ ID string }
 	if status == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
@@ -294,6 +303,9 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	told.Status, told.MessageID = status, m.ID
 	return told
 }
+
+// fileWith is the file of a message with a text.
+func fileWith(body string) []byte { return []byte(strings.Repeat(body, 100)) }
 
 // request returns the status and the body of an answer; the status is 0 if the connection broke.
 func (d *driver) request(url, path string, body any, key string) (status int, answer []byte) {
@@ -327,15 +339,42 @@ func (d *driver) request(url, path string, body any, key string) (status int, an
 func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 	caller := r.Uint32()
 	for n := 0; d.rooms[dev.number].enter(ctx); n++ {
-		in := map[string]string{
+		in := map[string]any{
 			"to": dev.number, "from": fmt.Sprintf("+1555888%04d", r.IntN(3)), "type": "text",
 			"body": fmt.Sprintf("in-%08x-%d-%s", caller, n, filler(r)),
+		}
+		if r.IntN(10) == 0 {
+			if err := d.attach(dev, in); err != nil {
+				d.w.t.Error(err)
+				return
+			}
 		}
 		if err := d.w.vendor.ask("POST", "/inbound", in, nil); err != nil {
 			d.w.t.Error(err)
 			return
 		}
 	}
+}
+
+// attach gives a contact's message a file.
+func (d *driver) attach(dev device, in map[string]any) error {
+	body, _ := in["body"].(string)
+	query := url.Values{"account": {dev.number}, "type": {"document"}}
+	req, err := http.NewRequest(http.MethodPost, d.w.vendor.control+"/media?"+query.Encode(), bytes.NewReader(fileWith(body)))
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var made struct{ Media map[string]any }
+	if err := json.NewDecoder(res.Body).Decode(&made); err != nil {
+		return err
+	}
+	in["type"], in["media"] = "document", made.Media
+	return nil
 }
 
 // happened frees the room of a message that has reached the receiver.

@@ -20,6 +20,7 @@ const (
 	Unfinished       Rule = "1-unfinished"        // still queued or sending after everything had settled
 	SentUnread       Rule = "1-sent-unread"       // marked as sent, but no phone decrypted it with this body
 	WrongAnswer      Rule = "1-wrong-answer"      // an answer that the contract does not allow for a valid request
+	FileChanged      Rule = "1-file-changed"      // a phone has another file than was asked for, or none
 	SentEarly        Rule = "1-sent-early"        // a scheduled message reached the vendor before its time
 	CanceledSent     Rule = "1-canceled-sent"     // canceled, but a phone has it, or it is not canceled although the gateway said so
 	WrongEnd         Rule = "1-wrong-end"         // failed or expired without an explanation
@@ -31,6 +32,7 @@ const (
 	KeptTwice        Rule = "3-kept-twice"        // one inbound message, several rows
 	TwoEvents        Rule = "3-two-events"        // one fact, several eventIds
 	NoEvent          Rule = "3-no-event"          // a message went through a state without an event
+	FileLost         Rule = "3-file-lost"         // the file of a received message is not there, or another one
 	ChangedInbound   Rule = "3-changed-inbound"   // stored or reported with another body than was written
 	Invented         Rule = "3-invented"          // an inbound message that the vendor never delivered
 	Undelivered      Rule = "4-undelivered"       // no 2xx for an event, and attempts were left
@@ -56,7 +58,7 @@ const attempts = 12
 // at every moment.
 func afterwards(r Rule) bool {
 	switch r {
-	case Unfinished, NotTaken, Undelivered, LostReceipt:
+	case Unfinished, NotTaken, Undelivered, LostReceipt, FileLost:
 		return true
 	default:
 		return false
@@ -172,7 +174,7 @@ func newJudging(e Evidence) *judging {
 		switch {
 		case v.Direction == "inbound":
 			j.given[networked{v.Account, v.NetworkID}] = true
-		case v.Type == "text":
+		case v.Type == "text", v.Type == "document":
 			j.readable[networked{v.Account, v.NetworkID}] = v
 		}
 	}
@@ -235,10 +237,13 @@ func (j *judging) answers() {
 func (j *judging) outbound() {
 	ids := map[string]string{} // body → network id
 	for _, v := range j.Vendor {
-		if v.Direction != "outbound" || v.Type != "text" {
+		if v.Direction != "outbound" || v.Type != "text" && v.Type != "document" {
 			continue
 		}
 		ask, asked := j.asked[v.Body]
+		if sum := fileOf(v); asked && sum != ask.File {
+			j.report(FileChanged, v.NetworkID, "the phone has the file %q, and %q was asked for", sum, ask.File)
+		}
 		if !asked || ask.To != v.Peer || j.State.Devices[ask.Device] != v.Account {
 			j.report(Unasked, v.NetworkID, "from %s to %s", v.Account, v.Peer)
 			continue
@@ -255,6 +260,14 @@ func (j *judging) outbound() {
 			j.report(OtherNetworkID, list[0].ID, "%s in the database, %s at the vendor", list[0].NetworkID, v.NetworkID)
 		}
 	}
+}
+
+// fileOf returns the SHA-256 of the file of a message, or "".
+func fileOf(v Entry) string {
+	if v.Media == nil {
+		return ""
+	}
+	return v.Media.SHA256.String()
 }
 
 // states checks the final state of each outbound message.
@@ -383,6 +396,7 @@ func (j *judging) inbound() {
 			j.report(KeptTwice, v.NetworkID, "as %v", list)
 		default:
 			j.once(list[0], "message.received")
+			j.file(list[0], v)
 			if said, ok := j.told[list[0]]; j.messages[list[0]].Body != v.Body || ok && said != v.Body {
 				j.report(ChangedInbound, list[0], "another body than the vendor's, in the row or in its event")
 			}
@@ -393,6 +407,19 @@ func (j *judging) inbound() {
 			j.report(Invented, list[0], "the vendor gave %s no message %s", at.account, at.id)
 		}
 	}
+}
+
+// file compares the file of a received message with that of the vendor.
+func (j *judging) file(id string, v Entry) {
+	want := fileOf(v)
+	if want == "" {
+		return
+	}
+	if f := j.State.Files[j.messages[id].File]; f != (File{"ready", want, true}) {
+		j.report(FileLost, id, "its file is %+v, and the vendor has %s", f, want)
+		return
+	}
+	j.once(id, "media.ready")
 }
 
 // events checks the log itself, and its deliveries.

@@ -19,6 +19,7 @@ type Ask struct {
 	Device string `json:"device"`
 	To     string `json:"to"`
 	Body   string `json:"body"`
+	File   string `json:"file,omitempty"`   // SHA-256 of the file, as Sum returns it; "" for a text
 	SendAt string `json:"sendAt,omitempty"` // RFC 3339; "" for at once
 	Cancel bool   `json:"cancel,omitempty"` // it may be canceled
 }

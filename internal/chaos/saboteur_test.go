@@ -54,6 +54,8 @@ var saboteurs = []saboteur{
 	{failpoint.DropReceipts, named(chaos.LostReceipt), 0},
 	{failpoint.CancelNever, named(chaos.CanceledSent), 0},
 	{failpoint.SendEarly, named(chaos.SentEarly), 0},
+	{failpoint.SendOtherFile, named(chaos.FileChanged), 0},
+	{failpoint.KeepOtherFile, named(chaos.FileLost), 0},
 	{failpoint.LogText, named(chaos.Leaked), 0},
 }
 

@@ -59,7 +59,7 @@ const vendorHolds = "the vendor still holds inbound messages or receipts"
 // that nothing moves any more.
 func (w *world) underWay() string {
 	stages := []func() string{
-		w.unwritten, w.unsent, w.unconfirmed, w.unconnected, w.untaken, w.unwritten, w.undelivered,
+		w.unwritten, w.unsent, w.unconfirmed, w.unconnected, w.untaken, w.unwritten, w.unfetched, w.undelivered,
 	}
 	switch w.opts.Mistake {
 	case failpoint.NeverTake: // the devices are paused: only the stages behind the devices move
@@ -160,7 +160,7 @@ func (w *world) unconfirmed() string {
 	for _, e := range entries {
 		switch {
 		case e.Direction != "outbound" || e.Peer == silent:
-		case e.Type != "text":
+		case e.Type != "text" && e.Type != "document":
 			return "a phone has asked for a message again"
 		case e.DeliveredAt == nil, e.Peer == reader && e.ReadAt == nil, e.Peer == echo && !echoes[e.Body]:
 			return "a phone has not reacted yet"
@@ -191,6 +191,18 @@ func (w *world) untaken() string {
 		return e.Direction == "inbound" && e.AckedAt == nil
 	}) {
 		return vendorHolds
+	}
+	return ""
+}
+
+// unfetched looks for files that are to be fetched.
+func (w *world) unfetched() string {
+	n, err := chaos.PendingFiles(w.t.Context(), w.gateway.dir, w.url, w.workspace)
+	if err != nil {
+		w.t.Error(err)
+	}
+	if n > 0 {
+		return "files are not fetched"
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the drivers
@@ -19,6 +20,7 @@ type State struct {
 	Devices    map[string]string // id → number
 	Sequences  map[string]int64  // id → sequence number of its newest event
 	Messages   []Message
+	Files      map[string]File // by id
 	Events     []Event
 	Deliveries []Delivery
 	Used       int // units of quota spent, over all months
@@ -28,7 +30,16 @@ type State struct {
 type Message struct {
 	ID, Device, Direction, Status, Failure, NetworkID, Body string
 
+	File string // id of its file; "" for none
+
 	FrameLeft bool // if false for a message that has ended, its unit was refunded
+}
+
+// File is a row of the media table.
+type File struct {
+	Status, SHA256 string
+
+	Stored bool // the bytes are in the storage, and have that hash
 }
 
 // Event is a row of the event log, with the content of its body.
@@ -73,7 +84,7 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 	if workspace != "" {
 		where = ` WHERE workspace_id = '` + workspace + `'`
 	}
-	s.Devices, s.Sequences = map[string]string{}, map[string]int64{}
+	s.Devices, s.Sequences, s.Files = map[string]string{}, map[string]int64{}, map[string]File{}
 	return s, errors.Join(
 		each(ctx, db, `SELECT id, phone_number, sequence FROM device`+where, func(r *sql.Rows) error {
 			var id, number string
@@ -83,14 +94,22 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 			return err
 		}),
 		each(ctx, db,
-			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left FROM message`+where+` ORDER BY n`,
+			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left, media_id FROM message`+where+` ORDER BY n`,
 			func(r *sql.Rows) error {
 				var m Message
 				err := r.Scan(&m.ID, &m.Device, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body,
-					&m.FrameLeft)
+					&m.FrameLeft, &m.File)
 				s.Messages = append(s.Messages, m)
 				return err
 			}),
+		each(ctx, db, `SELECT id, workspace_id, status, hash FROM media`+where, func(r *sql.Rows) error {
+			var id, workspace string
+			var f File
+			err := r.Scan(&id, &workspace, &f.Status, &f.SHA256)
+			f.Stored = isStored(dir, workspace, f.SHA256)
+			s.Files[id] = f
+			return err
+		}),
 		each(ctx, db, `SELECT id, device_id, type, sequence, body FROM event`+where+` ORDER BY position`,
 			func(r *sql.Rows) error {
 				e, err := scanEvent(r)
@@ -104,6 +123,31 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 		}),
 		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`+where).Scan(&s.Used),
 	)
+}
+
+// PendingFiles counts the files of a workspace, or with "" of all, that a running server has
+// still to fetch.
+func PendingFiles(ctx context.Context, dir, url, workspace string) (n int, err error) {
+	db, err := open(dir, url)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	where := ""
+	if workspace != "" {
+		where = ` AND workspace_id = '` + workspace + `'`
+	}
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM media WHERE status = 'pending'`+where).Scan(&n)
+	return n, err
+}
+
+// isStored reports whether the data directory has a file with a hash.
+func isStored(dir, workspace, hash string) bool {
+	if len(hash) < 2 {
+		return false
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "media", workspace, hash[:2], hash)) //nolint:gosec // the harness names it
+	return err == nil && Sum(b) == hash
 }
 
 // ReadPending lists the deliveries that have not ended in the database of a killed

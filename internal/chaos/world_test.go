@@ -153,7 +153,9 @@ func (w *world) databaseFlags() []string {
 	if _, err := seal.LoadOrMakeKey(key); err != nil {
 		w.t.Fatal(err)
 	}
-	return []string{"--database-url", w.url, "--secret-key-file", key}
+	return []string{
+		"--database-url", w.url, "--secret-key-file", key, "--media-url", "file://" + filepath.Join(w.dir, "data", "media"),
+	}
 }
 
 // furnish creates a workspace with a key.

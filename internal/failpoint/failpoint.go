@@ -75,6 +75,8 @@ const (
 	AcknowledgeEarly  Mistake = "acknowledge-early"  // a message is acknowledged to the vendor before the commit
 	CancelNever       Mistake = "cancel-never"       // a message is told to be canceled and is sent
 	SendEarly         Mistake = "send-early"         // a scheduled message is sent before its time
+	SendOtherFile     Mistake = "send-other-file"
+	KeepOtherFile     Mistake = "keep-other-file"
 	LogText           Mistake = "log-text"           // a message's text is written to the log
 )
 

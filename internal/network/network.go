@@ -115,6 +115,14 @@ type Outbound struct {
 	Quote     *Quote      // the message to which it replies; nil for none
 	Target    *Quote      // the message that an action is about; nil for a message
 	File      *Attachment // the file of a message that carries one
+	Timer     Timer       // of the chat
+}
+
+// Timer is after how long the messages of a chat disappear on the phones. A message without the
+// chat's timer makes phones tell that the timers differ.
+type Timer struct {
+	Seconds int       // 0: never
+	Since   time.Time // when somebody set it
 }
 
 // Ref is how a driver finds a file on its network and reads it. It contains the file's key, so
@@ -263,6 +271,12 @@ type (
 		At        time.Time
 	}
 
+	// Disappearing reports the timer of a chat.
+	Disappearing struct {
+		ChatID string
+		Timer  Timer
+	}
+
 	// Offered is the phone's answer to [Session.RequestMedia].
 	Offered struct {
 		NetworkID string // of the message with the file
@@ -289,3 +303,4 @@ func (Echo) update()          {}
 func (Undecryptable) update() {}
 func (Receipt) update()       {}
 func (Offered) update()       {}
+func (Disappearing) update()  {}

@@ -166,5 +166,10 @@ func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound
 		return network.Outbound{}, false
 	}
 	out, err := h.e.outbound(ctx, m)
+	if err != nil {
+		return out, false
+	}
+	timers, err := h.e.db.Chats.Timers(ctx, h.d.ID)
+	out.Timer = wireTimer(timers[m.ChatID])
 	return out, err == nil
 }

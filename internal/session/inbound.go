@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // Update stores what the network reports. It returns nil only if the update is
@@ -23,11 +24,28 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.receive(ctx, undecryptable(h.d, u))
 	case network.Echo:
 		return h.receive(ctx, echo(h.d, u))
+	case network.Disappearing:
+		return h.disappearing(ctx, u)
 	case network.Offered:
 		return h.offered(ctx, u)
 	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)
+}
+
+// disappearing stores the timer of a chat, which messages to the chat carry from now on.
+func (h *host) disappearing(ctx context.Context, u network.Disappearing) error {
+	timer := store.Timer{Seconds: u.Timer.Seconds, Since: postern.TimeOf(u.Timer.Since)}
+	if err := h.e.db.Chats.SetTimer(ctx, h.d.ID, u.ChatID, timer); err != nil {
+		return err
+	}
+	h.e.mu.Lock()
+	l := h.e.live[h.d.ID]
+	h.e.mu.Unlock()
+	if l != nil {
+		l.forgetTimers()
+	}
+	return nil
 }
 
 // arrival is a message to record, with the event that reports it.

@@ -5,6 +5,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // outbound returns a message in the form in which the driver sends it, at each attempt.
@@ -32,6 +33,38 @@ func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.O
 		return out, err
 	}
 	return out, nil
+}
+
+// timerOf returns the timer of a chat.
+func (l *liveSession) timerOf(chat string) (network.Timer, error) {
+	l.mu.Lock()
+	timers, changes := l.timers, l.timerChanges
+	l.mu.Unlock()
+	if timers != nil {
+		return wireTimer(timers[chat]), nil
+	}
+	timers, err := l.e.db.Chats.Timers(l.ctx, l.id)
+	if err != nil {
+		return network.Timer{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if changes == l.timerChanges { // otherwise one was stored since
+		l.timers = timers
+	}
+	return wireTimer(timers[chat]), nil
+}
+
+// forgetTimers makes the next message read the timers again.
+func (l *liveSession) forgetTimers() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timers = nil
+	l.timerChanges++
+}
+
+func wireTimer(t store.Timer) network.Timer {
+	return network.Timer{Seconds: t.Seconds, Since: t.Since.Std()}
 }
 
 func quoteOf(m postern.Message) *network.Quote {

@@ -28,9 +28,11 @@ type liveSession struct {
 	closed  bool
 	work    sync.WaitGroup
 
-	files     map[prepared]*preparation // that are not on the network yet
-	preparing int                       // of them
-	loads     downloads
+	files        map[prepared]*preparation // that are not on the network yet
+	preparing    int                       // of them
+	loads        downloads
+	timers       map[string]store.Timer // of the chats; nil: to be read
+	timerChanges int
 
 	// Used by the sending goroutine only.
 	retry map[postern.MessageID]resend
@@ -216,6 +218,9 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	out, err := l.e.outbound(l.ctx, m.Message)
 	if err != nil {
 		return l.settleUnsent(m, err)
+	}
+	if out.Timer, err = l.timerOf(m.ChatID); err != nil {
+		return err
 	}
 	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
 		return err

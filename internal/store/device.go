@@ -376,6 +376,9 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 		if err != nil || n > 0 {
 			return errors.Join(err, lowerHistory(t))
 		}
+		if err := t.Exec(`DELETE FROM chat_timer WHERE device_id = $1`, id); err != nil {
+			return err
+		}
 		emptied, err := emptyEvents(t, id)
 		if err != nil || emptied {
 			return err

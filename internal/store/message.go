@@ -355,6 +355,35 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 	return list, unlessFull(err)
 }
 
+// Timer is after how many seconds the messages of a chat disappear, and since when.
+type Timer struct {
+	Seconds int
+	Since   postern.Time
+}
+
+// SetTimer stores the timer of a chat, unless a later one is known.
+func (s Chats) SetTimer(ctx context.Context, device postern.DeviceID, chat string, timer Timer) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`INSERT INTO chat_timer (device_id, chat_id, seconds, set_at) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (device_id, chat_id) DO UPDATE SET seconds = excluded.seconds, set_at = excluded.set_at
+			WHERE chat_timer.set_at <= excluded.set_at`, device, chat, timer.Seconds, timer.Since)
+	}))
+}
+
+// Timers returns the timers of a device's chats, by chat. Chats without one are left out.
+func (s Chats) Timers(ctx context.Context, device postern.DeviceID) (map[string]Timer, error) {
+	timers := map[string]Timer{}
+	err := s.db.Rows(ctx, `SELECT chat_id, seconds, set_at FROM chat_timer WHERE device_id = $1 AND seconds > 0`,
+		[]any{device}, func(r *sql.Rows) error {
+			var chat string
+			var timer Timer
+			err := r.Scan(&chat, &timer.Seconds, &timer.Since)
+			timers[chat] = timer
+			return err
+		})
+	return timers, err
+}
+
 const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
 	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
 

@@ -8,6 +8,7 @@ import (
 
 	"postern/internal/postern"
 	"postern/internal/testkit"
+	"postern/vendorsim"
 )
 
 // kinds are messages of each kind that can be sent, as the members of a request.
@@ -160,4 +161,49 @@ func TestReplyIsChecked(t *testing.T) {
 	for want, to := range map[int]string{422: string(other.ID), 403: string(foreign.ID), 404: "msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"} {
 		c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "x", "replyTo": to}, want, nil)
 	}
+}
+
+// A chat keeps the timer of its disappearing messages: each message carries it, also after a
+// restart, until somebody turns it off.
+func TestTimerOfAChatIsKept(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		const day = 24 * 60 * 60
+		c := k.Workspace("enterprise")
+		d := c.Link(phone)
+		set := func(seconds int) {
+			_, err := k.Vendor.SendContent(t.Context(), phone, reader, vendorsim.Content{Type: vendorsim.TypeTimer, Seconds: seconds})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		carried := func() int {
+			m := c.AwaitMessage(send(c, d, reader, "hello").ID, postern.Read)
+			shown, err := k.Vendor.ShownMessage(reader, m.NetworkID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return shown.Expires
+		}
+		carries := func(seconds int) {
+			testkit.Eventually(t, "messages carry the timer", func() (bool, any) {
+				got := carried()
+				return got == seconds, got
+			})
+		}
+		set(day)
+		carries(day)
+		if m := c.AwaitMessage(send(c, d, customer, "hello").ID, postern.Delivered); m.ID != "" {
+			if shown, err := k.Vendor.ShownMessage(customer, m.NetworkID); err != nil || shown.Expires != 0 {
+				t.Errorf("a message of another chat expires after %d s, %v", shown.Expires, err)
+			}
+		}
+		k.Stop()
+		k.Boot()
+		c.Await(d.ID, postern.Connected)
+		if got := carried(); got != day {
+			t.Errorf("after a restart, messages expire after %d s", got)
+		}
+		set(0)
+		carries(0)
+	})
 }

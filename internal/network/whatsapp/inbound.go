@@ -17,7 +17,8 @@ import (
 // message reports a message that was decrypted.
 func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	in, ok := v.read(ctx, evt)
-	if !ok || !isDirect(evt.Info.MessageSource) {
+	timer, timed := content.TimerOf(evt.Message, evt.Info.Timestamp.UTC())
+	if !ok && !timed || !isDirect(evt.Info.MessageSource) {
 		return true
 	}
 	p, err := v.peer(ctx, evt.Info.MessageSource)
@@ -25,6 +26,12 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 		return false
 	}
 	if p.isEmpty() {
+		return true
+	}
+	if timed && !v.disappears(ctx, p.chat(), timer) {
+		return false
+	}
+	if !ok {
 		return true
 	}
 	if v.keys.StartFlush(ctx) != nil {
@@ -41,6 +48,26 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
 		About: in.About, At: evt.Info.Timestamp.UTC(),
 	})
+}
+
+// disappears reports the timer of a chat, unless this connection has reported it before.
+func (v *run) disappears(ctx context.Context, chat string, t network.Timer) bool {
+	v.mu.Lock()
+	same := v.timers[chat] == t
+	v.mu.Unlock()
+	if same {
+		return true
+	}
+	if !v.stores(ctx, network.Disappearing{ChatID: chat, Timer: t}) {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.timers) >= maxTimers {
+		clear(v.timers)
+	}
+	v.timers[chat] = t
+	return true
 }
 
 // read returns what a message says, after opening what it seals with the secret of another

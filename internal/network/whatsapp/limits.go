@@ -56,6 +56,7 @@ const (
 	maxRequested = 256
 	// maxUnreadable bounds the ids of undecryptable messages that are remembered
 	// in order to report each once.
+	maxTimers     = 1000 // chats whose timers a connection remembers
 	maxUnreadable = 1024
 )
 

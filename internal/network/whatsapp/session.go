@@ -43,7 +43,7 @@ func (s *session) Run(ctx context.Context, host network.Host) error {
 	}
 	v := &run{
 		conn: s.driver.connect(device, host), session: s, name: device.PushName,
-		progress: make(chan struct{}, 1), unreadable: make(map[string]bool),
+		progress: make(chan struct{}, 1), unreadable: make(map[string]bool), timers: make(map[string]network.Timer),
 	}
 	v.cli.GetMessageForRetry = v.messageForRetry
 	v.unread, v.setAside = v.reportUnread, v.lastTry
@@ -109,9 +109,10 @@ type run struct {
 	session *session
 	name    string // of the account, as known when the connection began
 
-	progress   chan struct{}   // readable after the vendor has delivered something
-	evidence   evidence        // guarded by conn.mu
-	unreadable map[string]bool // ids reported as undecryptable; guarded by conn.mu
+	progress   chan struct{}            // readable after the vendor has delivered something
+	evidence   evidence                 // guarded by conn.mu
+	timers     map[string]network.Timer // that were reported, by chat; guarded by conn.mu
+	unreadable map[string]bool          // ids reported as undecryptable; guarded by conn.mu
 }
 
 // evidence is what was observed of a session that becomes live.

@@ -18,6 +18,7 @@ type Outgoing struct {
 	Quote   *Quote              // the message to which it replies; nil for none
 	Secret  []byte              // of a poll: SecretSize random bytes, the same at each attempt
 	File    *network.Attachment // of a kind that carries one
+	Timer   network.Timer       // of the chat
 }
 
 // Quote is a message to which another one replies.
@@ -37,10 +38,14 @@ type Incoming struct {
 
 // context returns what a message says beside its own content, or nil if that is nothing.
 func (m Outgoing) context() *waE2E.ContextInfo {
-	if m.Quote == nil && !m.Content.Forwarded && len(m.Content.Mentions) == 0 {
+	if m.Quote == nil && !m.Content.Forwarded && len(m.Content.Mentions) == 0 && m.Timer.Seconds == 0 {
 		return nil
 	}
 	info := &waE2E.ContextInfo{}
+	if m.Timer.Seconds > 0 {
+		info.Expiration = new(uint32(m.Timer.Seconds)) //nolint:gosec // at most maxTimer
+		info.EphemeralSettingTimestamp = new(m.Timer.Since.Unix())
+	}
 	if q := m.Quote; q != nil {
 		info.StanzaID, info.Participant = &q.NetworkID, new(q.Author.ToNonAD().String())
 		info.QuotedMessage = q.message()
@@ -77,18 +82,26 @@ func address(who string) types.JID {
 
 // addContext reads what the part of a message says beside its content.
 func (in *Incoming) addContext(part protoreflect.Value) {
-	m, ok := part.Interface().(protoreflect.Message)
-	if !ok {
+	info := contextOf(part)
+	if info == nil {
 		return
 	}
-	with, ok := m.Interface().(interface{ GetContextInfo() *waE2E.ContextInfo })
-	if !ok || with.GetContextInfo() == nil {
-		return
-	}
-	info := with.GetContextInfo()
 	in.QuoteOf = Clip(info.GetStanzaID(), maxID)
 	in.Content.Forwarded = info.GetIsForwarded()
 	in.Content.Mentions = mentioned(info.GetMentionedJID())
+}
+
+// contextOf returns what the part of a message says beside its content, or nil.
+func contextOf(part protoreflect.Value) *waE2E.ContextInfo {
+	m, ok := part.Interface().(protoreflect.Message)
+	if !ok {
+		return nil
+	}
+	with, ok := m.Interface().(interface{ GetContextInfo() *waE2E.ContextInfo })
+	if !ok {
+		return nil
+	}
+	return with.GetContextInfo()
 }
 
 // mentioned returns the people whom a message mentions, and leaves out what is no person.

@@ -1,0 +1,139 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"math/rand/v2"
+	"testing"
+
+	"postern/internal/postern"
+	"postern/internal/testkit"
+	"postern/vendorsim"
+)
+
+const (
+	fileDevices   = 10
+	filesByDevice = 20
+)
+
+// files measures pictures of two sizes, sent and received by ten devices, beside whatsmeow clients
+// that upload or download each picture in memory. Each picture that is sent is another one, with a
+// thumbnail that the bare clients do not make; a second figure is for one picture to many people.
+func files(t *testing.T) (list []figure) {
+	k := testkit.Start(t)
+	c := k.Workspace("enterprise")
+	hooks := c.Receive("media.ready")
+	var devices []postern.Device
+	for n := range fileDevices {
+		devices = append(devices, c.Link(fmt.Sprintf("+1555000%04d", n)))
+	}
+	clients := bareClientsOf(t, k, fileDevices)
+	clients.Fetch(t.Context())
+	const total = fileDevices * filesByDevice
+	ready := 0
+	for _, size := range []int{100_000, 1 << 20} {
+		name := fmt.Sprintf("pictures of %d kB ", size/1000)
+		sent := figure{name: name + "sent", unit: "/s", extra: "each another one, with a thumbnail"}
+		same := figure{name: name + "sent, the same to all", unit: "/s", extra: "uploaded once for each device"}
+		got := figure{name: name + "received", unit: "/s", extra: "written to media.ready at the receiver"}
+		for range rounds {
+			pictures, ids := make([][]byte, total), make([]postern.MediaID, total)
+			for i := range pictures {
+				pictures[i] = noisy(size)
+				var m postern.Media
+				c.Upload("a.jpg", bytes.NewReader(pictures[i]), &m)
+				ids[i] = m.ID
+			}
+			bareRate := timed(total, func() {
+				inParallel(fileDevices, func(n int) error {
+					for i := range filesByDevice {
+						if err := clients.SendImage(t.Context(), n, "15005550002", pictures[n*filesByDevice+i]); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, t)
+			})
+			sent.ours = append(sent.ours, timed(total, func() { sendPictures(t, c, k, devices, ids) }))
+			sent.bare = append(sent.bare, bareRate)
+			var one postern.Media
+			c.Upload("b.jpg", bytes.NewReader(noisy(size)), &one)
+			same.ours = append(same.ours, timed(total, func() {
+				sendPictures(t, c, k, devices, repeat(one.ID, total))
+			}))
+			same.bare = append(same.bare, bareRate)
+			ready += total
+			got.ours = append(got.ours, timed(total, func() {
+				writePictures(t, k, "+1555000%04d", pictures)
+				hooks.AwaitCount(postern.MediaReadyEv, ready)
+			}))
+			got.bare = append(got.bare, timed(total, func() {
+				writePictures(t, k, "+1555900%04d", pictures)
+				if err := clients.AwaitFetched(t.Context(), ready); err != nil {
+					t.Fatal(err)
+				}
+			}))
+		}
+		list = append(list, sent, same, got)
+	}
+	return list
+}
+
+func repeat(id postern.MediaID, n int) []postern.MediaID {
+	list := make([]postern.MediaID, n)
+	for i := range list {
+		list[i] = id
+	}
+	return list
+}
+
+// noisy is a JPEG file of about a size that is like no other.
+func noisy(size int) []byte {
+	side := 16
+	for ; side*side < size*2/3; side += 16 {
+		continue
+	}
+	img := image.NewGray(image.Rect(0, 0, side, side))
+	for i := range img.Pix {
+		img.Pix[i] = color.Gray{uint8(rand.Uint32())}.Y
+	}
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: 90}); err != nil {
+		panic(err) // cannot happen: a buffer takes everything
+	}
+	return append(b.Bytes(), make([]byte, max(0, size-b.Len()))...)
+}
+
+func sendPictures(t *testing.T, c *testkit.Client, k *testkit.Kit, list []postern.Device, ids []postern.MediaID) {
+	t.Helper()
+	inParallel(len(list), func(n int) error {
+		for i := range filesByDevice {
+			call := caller(c, "POST", k.URL()+"/v1/messages", `{"deviceId":"`+string(list[n].ID)+
+				`","to":"+15005550002","type":"image","media":{"id":"`+string(ids[n*filesByDevice+i])+`"}}`, 202)
+			if err := call(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, t)
+	awaitAllSent(c, t)
+}
+
+// writePictures lets a contact send its pictures to the accounts.
+func writePictures(t *testing.T, k *testkit.Kit, number string, pictures [][]byte) {
+	t.Helper()
+	inParallel(fileDevices, func(n int) error {
+		for i := range filesByDevice {
+			_, err := k.Vendor.SendContent(t.Context(), fmt.Sprintf(number, n), "+15551234567", vendorsim.Content{
+				Type: vendorsim.TypeImage, Media: &vendorsim.Media{MimeType: "image/jpeg", Data: pictures[n*filesByDevice+i]},
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, t)
+}
