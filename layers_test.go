@@ -32,7 +32,7 @@ var layers = map[string]string{
 	"internal/web":                 "internal/obs internal/postern internal/problem internal/ratelimit internal/reference",
 	"internal/listen":              "internal/egress internal/postern internal/seal",
 	"internal/linkpage":            "internal/gateway internal/postern internal/qrcode",
-	"internal/dash":                "internal/access internal/dash/page internal/gateway internal/mail internal/oidc internal/paging internal/people internal/postern internal/problem internal/qrcode internal/ratelimit",
+	"internal/dash":                "internal/access internal/dash/page internal/gateway internal/mail internal/media internal/oidc internal/paging internal/people internal/postern internal/problem internal/qrcode internal/ratelimit",
 	"internal/dash/page":           "",
 	"internal/dash/browsertest":    "",
 	"internal/reference":           "",

@@ -92,13 +92,17 @@ func (d *core) admitUser(ctx context.Context, user postern.UserID) error {
 	return d.admit(ctx, string(user), postern.Plan{}.PagesPerMinute())
 }
 
-// admitMember counts a request for the person, and then for the workspace.
-func (d *core) admitMember(ctx context.Context, v visit) error {
-	allowed := v.caller.Plan.PagesPerMinute()
-	if err := d.admit(ctx, string(v.user()), allowed); err != nil {
+// admitMember counts a request for the person, and then for the workspace. Files are counted
+// apart from pages, because a page may show many.
+func (d *core) admitMember(r *http.Request, v visit) error {
+	allowed, what := v.caller.Plan.PagesPerMinute(), ""
+	if isFile(r) {
+		what = "files of "
+	}
+	if err := d.admit(r.Context(), what+string(v.user()), allowed); err != nil {
 		return err
 	}
-	return d.admit(ctx, string(v.workspace()), allowed)
+	return d.admit(r.Context(), what+string(v.workspace()), allowed)
 }
 
 // signedIn serves a page to signed-in users, whatever their workspace.
@@ -139,7 +143,7 @@ func (d *core) member(
 			return workspaces{d}.showStopped(w, r, v)
 		}
 		if err == nil {
-			err = d.admitMember(r.Context(), v)
+			err = d.admitMember(r, v)
 		}
 		if err == nil {
 			err = v.caller.Permit(scopes...)
@@ -332,7 +336,7 @@ func entries(m postern.Member) []page.Entry {
 	})
 }
 
-// ours serves a page about a message or device. Members may see everything in their workspace,
+// ours serves a page about a message, file or device. Members may see everything in their workspace,
 // so a resource that is not allowed belongs to another workspace: it is reported as not found.
 func (d *core) ours(
 	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
@@ -340,7 +344,7 @@ func (d *core) ours(
 	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		err := serve(w, r, v)
 		if reason := postern.ReasonOf(err); reason == postern.ResourceNotAllowed || reason == postern.NotFound {
-			return postern.Errorf(postern.NotFound, "this message or device does not exist or was deleted")
+			return postern.Errorf(postern.NotFound, "this message, file or device does not exist or was deleted")
 		}
 		return err
 	}, scopes...)

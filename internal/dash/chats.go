@@ -1,17 +1,20 @@
 package dash
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/media"
 	"postern/internal/paging"
 	"postern/internal/postern"
 )
@@ -92,8 +95,18 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	}
 	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
 	view.Send, view.Key = reachable && v.may(postern.MessagesWrite), rand.Text()
+	view.MaxFile = strconv.Itoa(postern.MaxMedia)
+	if err := d.choose(r, v, &view); err != nil {
+		return err
+	}
 	for _, m := range slices.Backward(list.Data) {
 		shown := messageOf(m, nil, bubbleLength)
+		if shown.Quote, err = d.quoteOf(r.Context(), v, m, list.Data); err != nil {
+			return err
+		}
+		if view.Send {
+			shown.May = mayWith(m, time.Now())
+		}
 		view.Messages = append(view.Messages, shown)
 		if !shown.Out && shown.Name != "" {
 			view.Name = shown.Name
@@ -130,7 +143,7 @@ func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: strings.TrimSpace(r.PostFormValue("to")),
 		Content: postern.Text(written(r)),
 	}
-	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
+	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in, postern.Media{})
 	if wrong, problem, ok := refusedMessage(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
 			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]},
@@ -144,23 +157,177 @@ func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.done(w, r, "The message was accepted.", messagePath(m.ID))
 }
 
-// reply sends a message that was written in a conversation.
+// editTime is how long the network takes edits of a message.
+const editTime = 15 * time.Minute
+
+// mayWith returns what the account can do with a message.
+func mayWith(m postern.Message, now time.Time) page.May {
+	switch {
+	case m.State.DeletedAt != 0 || m.Error != nil || m.Status.Rank() == 0 && m.Status != postern.Received:
+		return page.May{}
+	case m.Status == postern.Scheduled:
+		return page.May{Edit: m.Content.Kind == postern.KindText}
+	}
+	own := m.Direction == postern.Outbound
+	sent := cmp.Or(m.SentAt, m.CreatedAt).Std()
+	return page.May{
+		Reply: true, React: true, Delete: own,
+		Edit: own && m.Content.Kind == postern.KindText && now.Sub(sent) < editTime,
+	}
+}
+
+// choose adds the message that the person wants to do something with.
+func (d chats) choose(r *http.Request, v visit, view *page.ChatView) error {
+	id := postern.MessageID(r.FormValue("message"))
+	if id == "" || !view.Send {
+		return nil
+	}
+	m, err := d.chosen(r, v, id)
+	if err != nil {
+		return err
+	}
+	view.About, view.Mode = messageOf(m, nil, gistLength), "options"
+	view.About.May = mayWith(m, time.Now())
+	switch do := r.FormValue("do"); {
+	case do == "reply" && view.About.May.Reply, do == "delete" && view.About.May.Delete:
+		view.Mode = do
+	case do == "edit" && view.About.May.Edit:
+		view.Mode = do
+		view.Body.Value = cmp.Or(view.Body.Value, m.Content.Text)
+	}
+	return nil
+}
+
+// chosen finds a message of the conversation.
+func (d chats) chosen(r *http.Request, v visit, id postern.MessageID) (postern.Message, error) {
+	m, err := d.g.Messages.Get(r.Context(), v.caller, id)
+	if device, chat := chatIn(r); err == nil && (m.DeviceID != device || m.ChatID != chat) {
+		err = postern.Errorf(postern.NotFound, "the message belongs to another conversation")
+	}
+	return m, err
+}
+
+// post does what a form of a conversation asks for: it sends a message, or changes one.
+func (d chats) post(w http.ResponseWriter, r *http.Request, v visit) error {
+	do := r.PostFormValue("do")
+	if do == "" || do == "reply" {
+		return d.reply(w, r, v)
+	}
+	m, err := d.chosen(r, v, postern.MessageID(r.PostFormValue("message")))
+	if err != nil {
+		return err
+	}
+	said, err := d.change(r, v, m, do)
+	if wrong, ok := faults(err); ok || isImpossible(err) {
+		view := page.ChatView{Body: page.Field{Value: written(r), Error: wrong["body"]}, Problem: "Nothing was changed."}
+		if wrong["body"] == "" {
+			view.Problem = cmp.Or(wrong["emoji"], word(err.Error())+".")
+		}
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, said, chatPath(m.DeviceID, m.ChatID)+"#m-"+string(m.ID))
+}
+
+func isImpossible(err error) bool {
+	reason := postern.ReasonOf(err)
+	return reason == postern.ActionNotPossible || reason == postern.PayloadTooLarge
+}
+
+// change does something with a message, and says what.
+func (d chats) change(r *http.Request, v visit, m postern.Message, do string) (said string, err error) {
+	switch do {
+	case "react":
+		_, err = d.g.Actions.React(r.Context(), v.caller, m.ID, strings.TrimSpace(r.PostFormValue("emoji")))
+		return "The reaction was accepted.", err
+	case "edit":
+		_, err = d.g.Actions.Edit(r.Context(), v.caller, m.ID, gateway.MessageChange{Text: written(r)})
+		return "The edit was accepted.", err
+	case "delete":
+		_, err = d.g.Actions.Delete(r.Context(), v.caller, m.ID)
+		return "The message is being deleted for everyone.", err
+	}
+	return "", postern.Invalid("/do", "a message can be answered, edited, deleted or reacted to")
+}
+
+// reply sends a message that was written in a conversation, with its file if there is one.
 func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	device, chat := chatIn(r)
 	in := gateway.NewMessage{DeviceID: device, To: chat, Content: postern.Text(written(r))}
-	_, err := messages{d.core}.sendOnce(r.Context(), v, r.PostFormValue("key"), in)
+	if r.PostFormValue("do") == "reply" {
+		in.ReplyTo = postern.MessageID(r.PostFormValue("message"))
+	}
+	file, err := d.attached(w, r, &v)
+	if err == nil && file.ID != "" {
+		in, err = carrying(in, file, r.PostFormValue("kind"))
+	}
+	if err == nil {
+		_, err = messages{d.core}.sendOnce(r.Context(), v, r.PostFormValue("key"), in, file)
+	}
 	if wrong, problem, ok := refusedMessage(err); ok {
-		if wrong["to"] != "" {
-			problem = wrong["to"]
+		view := page.ChatView{
+			Body:    page.Field{Value: written(r), Error: wrong["body"]},
+			Problem: cmp.Or(wrong["to"], wrong["media"], wrong["type"], wrong["replyTo"], problem),
+			Kind:    r.PostFormValue("kind"),
 		}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{
-			Body: page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
-		})
+		if file.ID != "" && wrong["media"] == "" { // it need not be sent again
+			view.File = page.Attachment{ID: string(file.ID), Name: file.Filename, Size: bytesOf(file.Size)}
+		}
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
 	}
 	if err != nil {
 		return err
 	}
 	return seeOther(w, r, chatPath(device, chat))
+}
+
+// attached returns the file of the form: a new one, or that of a form that was refused before. It
+// renews the rights of the visit, because a file takes time.
+func (d chats) attached(w http.ResponseWriter, r *http.Request, v *visit) (file postern.Media, err error) {
+	if file, v.caller, err = d.takeFile(w, r, *v); err != nil || file.ID != "" {
+		return file, err
+	}
+	id := postern.MediaID(r.PostFormValue("media"))
+	if id == "" {
+		return file, nil
+	}
+	file, err = d.g.Media.Get(r.Context(), v.caller, id)
+	if postern.ReasonOf(err) == postern.NotFound {
+		err = postern.Invalid("/media", "the file is gone; choose it again")
+	}
+	return file, err
+}
+
+// carrying returns the message with a file.
+func carrying(in gateway.NewMessage, file postern.Media, chosen string) (gateway.NewMessage, error) {
+	in.Content.Kind = kindOfFile(file.MIMEType, chosen)
+	in.Media = &gateway.NewMedia{ID: file.ID}
+	switch in.Content.Kind {
+	case postern.KindAudio, postern.KindVoice, postern.KindSticker:
+		if in.Content.Text != "" {
+			return in, postern.Invalid("/body", "audio and stickers have no caption; remove the text, or send a document")
+		}
+	default:
+	}
+	return in, nil
+}
+
+// kindOfFile returns the kind of message that was chosen for a file, or else the one in which
+// people expect it.
+func kindOfFile(mimeType, chosen string) postern.Kind {
+	switch kind := postern.Kind(chosen); kind {
+	case postern.KindVoice, postern.KindSticker, postern.KindDocument:
+		return kind
+	default:
+	}
+	for _, kind := range []postern.Kind{postern.KindImage, postern.KindVideo, postern.KindAudio} {
+		if strings.HasPrefix(mimeType, string(kind)+"/") && media.Fits(kind, mimeType) == nil {
+			return kind
+		}
+	}
+	return postern.KindDocument
 }
 
 // isReachable reports whether messages can be sent to a chat.
@@ -181,16 +348,16 @@ const (
 )
 
 // sendOnce sends a message with the idempotency key of its form: a double click or a reload
-// returns the first message.
+// returns the first message, although each brings a copy of the file.
 func (d messages) sendOnce(
-	ctx context.Context, v visit, key string, in gateway.NewMessage,
+	ctx context.Context, v visit, key string, in gateway.NewMessage, file postern.Media,
 ) (m postern.Message, err error) {
 	if !isKey(key) {
 		return m, postern.Errorf(postern.IdempotencyReused, "the form is no longer valid; reload the page")
 	}
+	what := []string{string(in.DeviceID), in.To, in.Content.Text, string(in.Content.Kind), string(in.ReplyTo), file.SHA256}
 	idem := &gateway.Idempotency{
-		Method: http.MethodPost, Path: "/messages", Key: key,
-		Hash: sha256.Sum256([]byte(string(in.DeviceID) + "\x00" + in.To + "\x00" + in.Content.Text)),
+		Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(strings.Join(what, "\x00"))),
 	}
 	for range sendTries {
 		made, err := d.g.Messages.Send(ctx, v.caller, in, idem)

@@ -68,6 +68,7 @@ type dash struct {
 	events      events
 	exports     exports
 	factors     factors
+	files       files
 	invitations invitations
 	keys        keys
 	members     members
@@ -91,6 +92,7 @@ type (
 	events      struct{ *core }
 	exports     struct{ *core }
 	factors     struct{ *core }
+	files       struct{ *core }
 	invitations struct{ *core }
 	keys        struct{ *core }
 	members     struct{ *core }
@@ -115,6 +117,7 @@ func newDash(c *core) *dash {
 		events:      events{c},
 		exports:     exports{c},
 		factors:     factors{c},
+		files:       files{c},
 		invitations: invitations{c},
 		keys:        keys{c},
 		members:     members{c},
@@ -149,6 +152,7 @@ type core struct {
 	mailing   chan struct{} // one slot for each mail in the background
 	noticing  chan struct{} // the same for notices
 	requests  *ratelimit.Limiter
+	uploads   *uploads
 	exporting sync.Map // the exports that are being written, by user
 }
 
@@ -160,6 +164,7 @@ func Handler(opts Options) http.Handler {
 		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn,
 		mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
 		noticing: make(chan struct{}, noticesAtOnce),
+		uploads:  &uploads{of: map[postern.UserID]int{}, each: uploadsEach, all: uploadsAll},
 	}
 	if c.saw == nil {
 		c.saw = func(context.Context, string, postern.Member) {}
@@ -191,10 +196,12 @@ func headed(secure bool, h http.Handler) http.Handler {
 		if secure {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, formLimit(r.URL.Path))
+		r.Body = http.MaxBytesReader(w, r.Body, formLimit(r))
 		// The whole form is read before the sender is authenticated, so that a request that is held
-		// open does not keep rights that were revoked meanwhile.
-		if err := readForm(r); err != nil {
+		// open does not keep rights that were revoked meanwhile. A file is the exception: see
+		// takeFile.
+		r, err := readForm(r)
+		if err != nil {
 			http.Error(w, "the form is too large or malformed", http.StatusBadRequest)
 			return
 		}
@@ -203,17 +210,24 @@ func headed(secure bool, h http.Handler) http.Handler {
 }
 
 // formLimit returns how many bytes the form of a page may have.
-func formLimit(path string) int64 {
-	if strings.HasPrefix(path, "/messages") || strings.HasSuffix(path, "/phone/write") {
+func formLimit(r *http.Request) int64 {
+	switch path := r.URL.Path; {
+	case takesFile(r):
+		return maxFileForm
+	case strings.HasPrefix(path, "/messages") || strings.HasSuffix(path, "/phone/write"):
 		return maxTextForm
 	}
 	return maxForm
 }
 
-func readForm(r *http.Request) error {
+// readForm reads the fields of a form.
+func readForm(r *http.Request) (*http.Request, error) {
+	if takesFile(r) {
+		return readParts(r)
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 &&
 		r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
-		return errors.New("no form")
+		return r, errors.New("no form")
 	}
-	return r.ParseForm()
+	return r, r.ParseForm()
 }

@@ -19,6 +19,8 @@ import (
 	"postern/internal/access"
 	pages "postern/internal/dash/page"
 	"postern/internal/gateway"
+	"postern/internal/media/blob"
+	"postern/internal/media/library"
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/seal"
@@ -57,6 +59,12 @@ func newSiteWith(t *testing.T, set func(*Options)) *site {
 // newSiteOn is newSiteWith on a database.
 func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 	t.Helper()
+	return newSiteAt(t, database, nil, set)
+}
+
+// newSiteAt is newSiteOn with a simulated vendor.
+func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, set func(*Options)) *site {
+	t.Helper()
 	db, err := store.Open(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +75,7 @@ func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 	}
 	p := people.New(people.Options{DB: db, Box: box, PasswordMemory: 64})
 	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
-		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
+		DB: db, Box: box, Library: shelves(t), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
 	})}
 	opts := Options{
 		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",
@@ -86,6 +94,20 @@ func newSiteOn(t *testing.T, database store.Options, set func(*Options)) *site {
 		}
 	})
 	return s
+}
+
+// shelves are an empty library.
+func shelves(t *testing.T) *library.Library {
+	t.Helper()
+	blobs, err := blob.OpenDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := library.Open(blobs, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // client is a browser: it keeps cookies, and stays where it is sent.
@@ -417,8 +439,9 @@ func TestPollsDoNotProlongASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")
+	c.want(c.get("/media/med_none"), http.StatusNotFound, "")
 	if got := ends(); got != in.ExpiresAt {
-		t.Error("a poll prolongs the session")
+		t.Error("a poll or a picture prolongs the session")
 	}
 	c.want(c.get("/devices"), http.StatusOK, "")
 	once := ends()

@@ -75,17 +75,7 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 // next reads the next page, if the browser is still signed in and the member still has the
 // rights: a slow download must not outlive them.
 func (d exports) next(r *http.Request, v visit, q gateway.MessageQuery) (paging.List[postern.Message], error) {
-	_, signedIn, err := d.p.SignIns.Get(r.Context(), d.tokenHash(r))
-	if err == nil && !signedIn {
-		err = postern.Errorf(postern.Unauthorized, "the browser was signed out")
-	}
-	if err != nil {
-		return paging.List[postern.Message]{}, err
-	}
-	caller, err := d.p.Members.Caller(r.Context(), v.self, v.workspace())
-	if err == nil {
-		err = r.Context().Err()
-	}
+	caller, err := d.stillIn(r, v)
 	if err != nil {
 		return paging.List[postern.Message]{}, err
 	}

@@ -1,7 +1,6 @@
 package dash
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -26,7 +25,8 @@ func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEs
 func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction, Status: r.FormValue("status"),
+		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction,
+		Status:     r.FormValue("status"),
 		ExportRows: number(exportRows),
 		Send:       v.may(postern.MessagesWrite),
 	}
@@ -115,57 +115,6 @@ func choices(names map[postern.DeviceID]string, chosen string) (list []page.Choi
 	return list
 }
 
-func messageOf(m postern.Message, names map[postern.DeviceID]string, length int) page.Message {
-	p := page.Message{
-		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName,
-		From: string(m.From),
-		Out:  m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status),
-		At: m.CreatedAt.Std(),
-	}
-	if p.Device == "" {
-		p.Device = p.DeviceID
-	}
-	p.Body, p.Cut = begun(shownText(m.Content), length)
-	return p
-}
-
-// shownText returns the content of a message as lines of text.
-func shownText(c postern.Content) string {
-	lines := []string{c.Text}
-	switch {
-	case c.Location != nil:
-		lines = place(*c.Location)
-	case c.LiveLocation != nil:
-		lines = append(place(postern.Location{Latitude: c.LiveLocation.Latitude, Longitude: c.LiveLocation.Longitude}), c.Text)
-	case c.Event != nil:
-		lines = []string{c.Event.Name, c.Event.Description, c.Event.JoinLink}
-	case c.Poll != nil:
-		lines = []string{c.Poll.Question}
-		for _, option := range c.Poll.Options {
-			lines = append(lines, "• "+option)
-		}
-	}
-	for _, one := range c.Contacts {
-		lines = append(lines, one.Name, one.Organization, strings.Join(one.PhoneNumbers, ", "))
-	}
-	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "\n")
-}
-
-func place(l postern.Location) []string {
-	return []string{l.Name, l.Address, fmt.Sprintf("%.5f, %.5f", l.Latitude, l.Longitude), l.URL}
-}
-
-// begun cuts a text to a number of characters, so that a page of long texts stays small.
-func begun(s string, length int) (text string, cut bool) {
-	n := 0
-	for i := range s {
-		if n++; n > length {
-			return s[:i] + "…", true
-		}
-	}
-	return s, false
-}
-
 func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	m, err := d.g.Messages.Get(r.Context(), v.caller, postern.MessageID(r.PathValue("id")))
 	if err != nil {
@@ -185,7 +134,12 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
-	view.Body = shownText(m.Content)
+	if isReachable(m.ChatID) && v.may(postern.MessagesWrite) {
+		view.May = mayWith(m, time.Now())
+	}
+	if view.Quote, err = d.quoteOf(r.Context(), v, m, nil); err != nil {
+		return err
+	}
 	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
 		view.Expires = m.ExpiresAt.Std()
 	}
@@ -208,9 +162,11 @@ func writer(source string) string {
 }
 
 // every is the poll interval of a message's page: short at first, and long while it waits for a
-// recipient who may never read it; 0 if the message is final.
+// recipient who may never read it; 0 if the message is final and its file has come.
 func every(m postern.Message, now time.Time) time.Duration {
-	switch {
+	switch file := m.Content.Media; {
+	case file != nil && file.Status == postern.MediaPending:
+		return 2 * time.Second
 	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status.Rank() >= postern.Read.Rank():
 		return 0
 	case now.Sub(m.CreatedAt.Std()) < 10*time.Minute:

@@ -1,7 +1,9 @@
 package dash
 
 import (
+	"cmp"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -27,8 +29,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	}
 	view.Device = deviceOf(one)
 	for _, m := range list[max(0, len(list)-phoneMessages):] {
-		body := shownText(postern.Content{Kind: m.Type, Text: m.Body, Extra: m.Extra})
-		view.Messages = append(view.Messages, page.PhoneMessage{From: m.From, To: m.To, Body: body, At: m.At.Std()})
+		view.Messages = append(view.Messages, phoneMessage(one.ID, m))
 	}
 	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
 		Page: paging.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound,
@@ -38,13 +39,29 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	}
 	for _, m := range sent.Data {
 		view.Sent = append(view.Sent, page.SentMessage{
-			ID: string(m.ID), To: string(m.To), Body: shownText(m.Content), Status: string(m.Status),
+			ID: string(m.ID), To: string(m.To), Body: gist(m.Content), Status: string(m.Status),
 		})
 	}
 	for _, kind := range gateway.SandboxFaults() {
 		view.Faults = append(view.Faults, page.Choice{Value: kind, Label: faultWords(kind)})
 	}
 	return d.write(w, r, status, page.Phone(d.frame(r, v, "Simulated phone", "/devices"), view))
+}
+
+// phoneMessage returns a message as the phone shows it.
+func phoneMessage(device postern.DeviceID, m gateway.PhoneMessage) page.Message {
+	c := postern.Content{Kind: m.Type, Text: m.Body, Extra: m.Extra}
+	if f := m.Media; f != nil {
+		c.Media = &postern.Media{
+			MIMEType: f.MIMEType, Size: f.Size, SHA256: f.SHA256, Filename: f.Filename, Status: postern.MediaReady,
+			Duration: f.Duration, Width: f.Width, Height: f.Height,
+		}
+	}
+	p := messageOf(postern.Message{From: postern.Maybe(m.From), Content: c, CreatedAt: m.At}, nil, bubbleLength)
+	if p.File.Src != "" {
+		p.File.Src = pathOf(device) + "/phone/files/" + url.PathEscape(m.ID)
+	}
+	return p
 }
 
 const (
@@ -57,17 +74,87 @@ func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 	return devices{d.core}.back(w, r, err, "")
 }
 
+// receive lets a contact write what a form says.
 func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
-	from, body := strings.TrimSpace(r.PostFormValue("from")), r.PostFormValue("body")
-	_, err := d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r),
-		gateway.SandboxInbound{From: from, Content: postern.Text(body)})
-	if wrong, ok := faults(err); ok {
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PhoneView{
-			From: page.Field{Value: from, Error: wrong["from"]}, Body: page.Field{Value: body, Error: wrong["body"]},
-			Problem: "The message was not sent.",
-		})
+	file, caller, err := d.takeFile(w, r, v)
+	v.caller = caller
+	var in gateway.SandboxInbound
+	if err == nil {
+		in, err = inboundIn(r, file)
 	}
-	return d.back(w, r, err, "The contact's message was sent.")
+	if err == nil {
+		_, err = d.g.SandboxPhones.Inbound(r.Context(), v.caller, deviceIn(r), in)
+	}
+	wrong, ok := faults(err)
+	if !ok && !isImpossible(err) {
+		return d.back(w, r, err, "The contact's message was sent.")
+	}
+	view := phoneForm(r)
+	view.From.Error, view.Body.Error = wrong["from"], wrong["body"]
+	view.Problem = cmp.Or(wrong["location"], wrong["contacts"], wrong["poll"], wrong["media"], "The message was not sent.")
+	if !ok {
+		view.Problem = word(err.Error()) + "."
+	}
+	return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
+}
+
+// phoneForm returns what was entered.
+func phoneForm(r *http.Request) page.PhoneView {
+	return page.PhoneView{
+		From: page.Field{Value: strings.TrimSpace(r.PostFormValue("from"))}, Body: page.Field{Value: written(r)},
+		Type: r.PostFormValue("type"), Latitude: r.PostFormValue("latitude"), Longitude: r.PostFormValue("longitude"),
+		Place: r.PostFormValue("place"), Address: r.PostFormValue("address"), Contact: r.PostFormValue("name"),
+		Phone: r.PostFormValue("phone"), Organization: r.PostFormValue("organization"),
+		Question: r.PostFormValue("question"), Options: r.PostFormValue("options"), Many: r.PostFormValue("many") != "",
+	}
+}
+
+// inboundIn returns the message of a contact that a form describes.
+func inboundIn(r *http.Request, file postern.Media) (in gateway.SandboxInbound, err error) {
+	form := phoneForm(r)
+	in = gateway.SandboxInbound{From: form.From.Value, Content: postern.Text(form.Body.Value)}
+	switch form.Type {
+	case string(postern.KindLocation):
+		in.Content.Kind = postern.KindLocation
+		in.Content.Location, err = locationIn(form)
+	case string(postern.KindContact):
+		in.Content.Kind = postern.KindContact
+		in.Content.Contacts = []postern.Contact{
+			{Name: form.Contact, Organization: form.Organization, PhoneNumbers: []string{form.Phone}},
+		}
+	case string(postern.KindPoll):
+		in.Content.Kind, in.Content.Poll = postern.KindPoll, pollIn(form)
+	default:
+		if file.ID != "" {
+			in.Content.Kind = kindOfFile(file.MIMEType, r.PostFormValue("kind"))
+			in.Media = &gateway.NewMedia{ID: file.ID}
+			in.Content.ViewOnce = r.PostFormValue("once") != ""
+		}
+	}
+	return in, err
+}
+
+func locationIn(form page.PhoneView) (*postern.Location, error) {
+	lat, err := strconv.ParseFloat(strings.TrimSpace(form.Latitude), 64)
+	lon, err2 := strconv.ParseFloat(strings.TrimSpace(form.Longitude), 64)
+	if err != nil || err2 != nil {
+		return nil, postern.Invalid("/location", "write degrees as numbers, such as 52.5163")
+	}
+	return &postern.Location{Latitude: lat, Longitude: lon, Name: form.Place, Address: form.Address}, nil
+}
+
+// pollIn reads the options, one a line.
+func pollIn(form page.PhoneView) *postern.Poll {
+	p := &postern.Poll{Question: form.Question, MaxSelections: 1}
+	if form.Many {
+		p.MaxSelections = 0
+	}
+	for line := range strings.Lines(form.Options) {
+		if option := strings.TrimSpace(line); option != "" {
+			p.Options = append(p.Options, option)
+		}
+	}
+	return p
 }
 
 func (d phones) back(w http.ResponseWriter, r *http.Request, err error, notice string) error {

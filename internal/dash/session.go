@@ -98,7 +98,7 @@ type sessionStore struct{ p *people.People }
 // not be written.
 type known struct {
 	people.SignIn
-	poll bool // a request of the page itself: it does not prolong the session
+	poll bool // a request of a page itself, also for its pictures: it does not prolong the session
 }
 
 type knownKey struct{}
@@ -109,7 +109,7 @@ const rewriting = time.Minute
 // remembering adds a place for the request's login session to its context.
 func remembering(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		k := &known{poll: r.Method == http.MethodGet && r.Header.Get("HX-Request") != ""}
+		k := &known{poll: r.Method == http.MethodGet && r.Header.Get("HX-Request") != "" || isFile(r)}
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), knownKey{}, k)))
 	})
 }

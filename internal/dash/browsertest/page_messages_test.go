@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"fmt"
 	"time"
 
 	. "postern/internal/dash/page"
@@ -19,6 +20,11 @@ func hostileMessages(f Frame, s string) []sample {
 		{"Chats", Chats(f, full[ChatsView](s))},
 		{"Chats none", Chats(f, ChatsView{Device: s, Live: s})},
 		{"Chat", ChatPage(f, full[ChatView](s))},
+		{"Chat options", ChatPage(f, chatAt("options", s))},
+		{"Chat reply", ChatPage(f, chatAt("reply", s))},
+		{"Chat edit", ChatPage(f, chatAt("edit", s))},
+		{"Chat delete", ChatPage(f, chatAt("delete", s))},
+		{"Chat pictures", ChatPage(f, ChatView{Messages: filesOf(s)})},
 		{"Chat none", ChatPage(f, ChatView{Device: s, Chat: s, Older: s})},
 	}
 }
@@ -29,20 +35,21 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 	devices := []Choice{{"", "All"}, {"dev_1", "Support"}, {"dev_2", "Sales"}}
 	in := Message{
 		ID: "msg_1", Device: "Support", DeviceID: "dev_1", Chat: "+15551234567", Name: "Ada", From: "+15551234567",
-		Type: "text", Body: "Hello, are you there?", Status: "received", At: at,
+		Type: "text", Body: "Hello, are you there?", Gist: "Hello, are you there?", Status: "received", At: at,
 	}
 	out := Message{
 		ID: "msg_2", Device: "Support", DeviceID: "dev_1", Chat: "+15551234567", From: "+15550001111", Out: true,
-		Type: "text", Body: "Yes.\nWhat can I do for you?", Status: "read", At: at,
+		Type: "text", Body: "Yes.\nWhat can I do for you?", Gist: "Yes. What can I do for you?", Status: "read", At: at,
 	}
 	failed := Message{
 		ID: "msg_3", Device: "Sales", DeviceID: "dev_2", Chat: "+4915550002222", Out: true, Type: "text",
 		Body: "A text that is longer than what others write, so that it takes more than one line of its cell or of its " +
 			"bubble",
-		Cut: true, Status: "failed", At: at,
+		Gist: "A text that is longer than what others write",
+		Cut:  true, Status: "failed", At: at,
 	}
 	other := Message{
-		ID: "msg_4", Device: "Sales", DeviceID: "dev_2", Chat: "lid:123456789012345", Type: "unsupported",
+		ID: "msg_4", Device: "Sales", DeviceID: "dev_2", Chat: "lid:123456789012345", Type: "unsupported", Gist: "Unsupported message",
 		Status: "received",
 		At:     at,
 	}
@@ -98,6 +105,123 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 				Key:  "K", Body: Field{"", "Write something."},
 			}),
 		},
+		{"chat-kinds", ChatPage(f, kindsView(in, out))},
+		{"chat-options", ChatPage(f, doing("options", in, out))},
+		{"chat-reply", ChatPage(f, doing("reply", in, out))},
+		{"chat-edit", ChatPage(f, doing("edit", in, out))},
+		{"chat-delete", ChatPage(f, doing("delete", in, out))},
+		{"message-kind", MessagePage(f, MessageView{Message: kinds(in, out)[1], Steps: way, JSON: "{}"})},
+		{"phone", Phone(f, PhoneView{
+			Device: Device{ID: "dev_1", Name: "Support", Number: "+15550001111", Status: "connected"}, Type: "poll",
+			Messages: kinds(in, out), Question: "Where?", Options: "Here", Problem: "A poll has 2 to 12 options.",
+			Sent: []SentMessage{{"msg_1", "+15551234567", "Photo", "sent"}}, Faults: []Choice{{"drop", "Drop the connection"}},
+		})},
 		{"chat-old", ChatPage(f, ChatView{Device: "dev_1", DeviceName: "Support", Chat: "+15551234567"})},
 	}
+}
+
+// chatAt is a conversation in which something is done with a message.
+func chatAt(mode, s string) ChatView {
+	v := full[ChatView](s)
+	v.Mode = mode
+	return v
+}
+
+// filesOf are messages with every kind of file, and in every state.
+func filesOf(s string) (list []Message) {
+	for _, show := range []string{"picture", "video", "audio", "document"} {
+		f := full[File](s)
+		f.Show = show
+		list = append(list, Message{Content: Content{File: f}})
+	}
+	for _, state := range []string{"pending", "failed", "expired"} {
+		f := full[File](s)
+		f.Src, f.State = "", state
+		list = append(list, Message{Content: Content{File: f}})
+	}
+	return list
+}
+
+// doing is a conversation in which something is done with its last message.
+func doing(mode string, in, out Message) ChatView {
+	v := kindsView(in, out)
+	v.Messages, v.Mode, v.About = []Message{in, out}, mode, out
+	v.About.May = May{Reply: true, React: true, Edit: true, Delete: true}
+	v.Body = Field{Value: out.Body}
+	v.File, v.Problem = Attachment{}, ""
+	return v
+}
+
+func kindsView(in, out Message) ChatView {
+	return ChatView{
+		Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Name: "Ada", Messages: kinds(in, out), Newest: true,
+		Send: true, Key: "K", MaxFile: "104857600", File: Attachment{"med_1", "invoice.pdf", "48 kB"},
+		Body: Field{Error: "Audio has no caption."}, Problem: "The message was not sent.",
+	}
+}
+
+// kinds are messages of every kind and in every state.
+func kinds(in, out Message) (list []Message) {
+	file := func(show, kind string) File {
+		return File{
+			ID: "med_1", Show: show, Src: "/media/med_1", Kind: kind, Type: "application/pdf", Name: "invoice.pdf",
+			Size: "48 kB", Length: "0:12", Alt: kind, Width: 320, Height: 180, State: "ready",
+		}
+	}
+	add := func(m Message, change func(*Message)) {
+		m.ID = fmt.Sprintf("msg_kind%d", len(list))
+		m.May, m.Body, m.Gist = May{Reply: true, React: true}, "", "Photo"
+		change(&m)
+		list = append(list, m)
+	}
+	text := func(body string) func(*Message) { return func(m *Message) { m.Body, m.Gist = body, body } }
+	add(in, text("Hello, are you there?"))
+	add(in, func(m *Message) {
+		m.File, m.Body = file("picture", "A gate"), "The gate, as it is today"
+		m.Reactions = []Reaction{{"👍", []string{"You", "+15551234567"}}, {"❤️", []string{"You"}}}
+	})
+	add(out, func(m *Message) {
+		m.Quote = Quote{"Ada", "Photo: The gate, as it is today", "/messages/chats/dev_1/+15551234567#m-msg_kind1"}
+		m.Body, m.Edited = "Thank you. I send somebody.", m.At
+	})
+	add(in, func(m *Message) { m.File, m.Forwarded = file("video", "Video"), true })
+	add(in, func(m *Message) { m.File = file("audio", "Voice message") })
+	add(out, func(m *Message) { m.File, m.Body = file("document", "Document"), "Your invoice" })
+	add(in, func(m *Message) {
+		m.File = file("picture", "Sticker")
+		m.File.Width, m.File.Height = 160, 160
+	})
+	for _, state := range []string{"pending", "failed", "expired"} {
+		add(in, func(m *Message) {
+			m.File = file("picture", "Photo")
+			m.File.Src, m.File.State, m.File.Why, m.File.Again = "", state, "The phone is off", true
+			m.ViewOnce = state == "expired"
+		})
+	}
+	gate := Place{Name: "Brandenburg Gate", Address: "Pariser Platz, Berlin", Latitude: "52.51630", Longitude: "13.37770"}
+	add(in, func(m *Message) { m.Place = gate })
+	add(in, func(m *Message) {
+		m.Place = Place{Latitude: "52.51630", Longitude: "13.37770", Note: "Within 20 m, where sharing began", Live: true}
+	})
+	add(in, func(m *Message) {
+		m.Cards = []Card{{"Grace Hopper", "Navy", []Number{{"+15557654321", "/messages/chats/dev_1/+15557654321"}, {"911", ""}}}}
+	})
+	add(out, func(m *Message) {
+		m.Poll = Poll{"Where shall we meet?", "Choose one.", []PollOption{
+			{"At the office", []string{"Ada", "+15557654321"}}, {"Online", []string{"You"}}, {"Nowhere", nil},
+		}, 3}
+	})
+	add(in, func(m *Message) {
+		m.Occasion = Occasion{
+			Name: "Summer party", Text: "Bring a cake.", Link: "https://example.com/call", Starts: m.At,
+			Ends: m.At.Add(5 * time.Hour), Place: gate, Canceled: true,
+		}
+	})
+	add(in, func(m *Message) { m.Type, m.Unknown = "unsupported", "stickerPack" })
+	add(in, func(m *Message) { m.Wrong = "This message could not be read: the key is missing." })
+	add(out, func(m *Message) { m.Body, m.Deleted = "What was written by mistake", m.At })
+	add(out, func(m *Message) {
+		m.Body, m.Sends, m.Status = "A message for tomorrow", m.At.Add(24*time.Hour), "scheduled"
+	})
+	return list
 }

@@ -77,6 +77,7 @@ func hostilePages(s string) []sample {
 		{"Removal", Removal(f, full[RemovalView](s))},
 		{"DeviceForm", DeviceForm(f, full[DeviceFormView](s))},
 		{"Phone", Phone(f, full[PhoneView](s))},
+		{"Phone poll", Phone(f, PhoneView{Type: "poll", Question: s, Options: s, Problem: s, Messages: filesOf(s)})},
 		{"Keys", Keys(f, full[KeysView](s))},
 		{"Keys none", Keys(f, KeysView{})},
 		{"KeyForm", KeyForm(f, full[KeyFormView](s))},
@@ -227,6 +228,10 @@ func judge(t *testing.T, page string, n *html.Node) {
 			t.Errorf("%s: <%s> has the attribute %s", page, n.Data, a.Key)
 		case turns(a.Val) && a.Key != "value" && a.Key != "data-label" && a.Key != "data-options":
 			t.Errorf("%s: <%s %s> turns text around", page, n.Data, a.Key)
+		case a.Key == "href" && strings.HasPrefix(a.Val, "https://www.openstreetmap.org/?mlat="):
+			if attr(n, "rel") != "noopener noreferrer" || strings.ContainsAny(a.Val, " <>'") {
+				t.Errorf("%s: the link %.60q tells where it comes from", page, a.Val)
+			}
 		case slices.Contains([]string{"href", "action", "src", "formaction", "hx-get", "hx-post"}, a.Key):
 			u, err := url.Parse(strings.TrimSpace(a.Val))
 			if err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(a.Val, "//") ||

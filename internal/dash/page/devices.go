@@ -118,23 +118,24 @@ type DeviceFormView struct {
 // PhoneView is the simulated phone of a device.
 type PhoneView struct {
 	Device
-	Messages []PhoneMessage // the newest last
-	Sent     []SentMessage  // by the device, the newest first
-	From     Field          // of the contact who writes
+	Messages []Message     // the newest last
+	Sent     []SentMessage // by the device, the newest first
+	From     Field         // of the contact who writes
 	Body     Field
 	Faults   []Choice // what can go wrong
 	Problem  string
+
+	// What was entered in a form that was refused.
+	Type                                string // "location", "contact", "poll", or "" for a text or a file
+	Latitude, Longitude, Place, Address string
+	Contact, Phone, Organization        string
+	Question, Options                   string
+	Many                                bool // of the options can be chosen
 }
 
 // Absences lists how long a simulated phone can be offline, in seconds.
 func Absences() []Choice {
 	return []Choice{{"10", "10 seconds"}, {"30", "30 seconds"}, {"120", "2 minutes"}, {"600", "10 minutes"}}
-}
-
-// PhoneMessage is a message as the phone shows it.
-type PhoneMessage struct {
-	From, To, Body string
-	At             time.Time
 }
 
 // SentMessage is one that the device has sent, for the contact to confirm.

@@ -7,8 +7,8 @@
 package page
 
 // Policy is the Content-Security-Policy under which every page works.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"media-src 'self'; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // config keeps htmx from evaluating code, adding styles, leaving this origin, and loading
 // extensions.

@@ -29,11 +29,31 @@ type Message struct {
 	From     string // the sender's number; "": hidden
 	Out      bool   // the account wrote it
 	Type     string // a postern.Kind
-	Body     string // its beginning
+	Body     string // the beginning of its text
 	Cut      bool   // there is more of it
+	Gist     string // all of it in a line
 	Status   string
 	At       time.Time
+
+	Content
+	Quote     Quote // of the message to which it replies
+	Reactions []Reaction
+	Edited    time.Time // zero: never
+	Deleted   time.Time // for everyone; zero: never
+	Sends     time.Time // of a scheduled message; zero for others
+	Forwarded bool
+	ViewOnce  bool
+	Wrong     string // why it could not be read, as a sentence; "": it could
+	May       May
 }
+
+// May is what the person may do with a message.
+type May struct {
+	Reply, React, Edit, Delete bool
+}
+
+// any reports whether there is something to do.
+func (m May) any() bool { return m.Reply || m.React || m.Edit || m.Delete }
 
 func (m Message) path() string { return path("messages", m.ID) }
 
@@ -140,8 +160,32 @@ type ChatView struct {
 	Send       bool      // the person may write
 	Key        string    // that what is written is sent once by
 	Body       Field
+	File       Attachment // of a form that was refused
+	Kind       string     // how the file is to be sent; "": as its type asks for
+	MaxFile    string     // bytes that a file may have
+	Mode       string     // what is done with About: "reply", "edit", "delete", or "options" to choose; "": nothing
+	About      Message
 	Problem    string
 }
+
+// Attachment is a file that was uploaded and is not sent yet.
+type Attachment struct {
+	ID   string // "": there is none
+	Name string
+	Size string
+}
+
+// to is where something is done with a message.
+func (v ChatView) to(m Message, do string) string {
+	to := v.path() + "?message=" + query(m.ID)
+	if do != "" {
+		to += "&do=" + do
+	}
+	return local(to + "#write")
+}
+
+// emojis are those that most people react with.
+func emojis() []string { return []string{"👍", "❤️", "😂", "😮", "😢", "🙏"} }
 
 func (v ChatView) path() string { return chatPath(v.Device, v.Chat) }
 
@@ -172,6 +216,14 @@ func (m Message) who() string {
 		return m.From
 	}
 	return m.Chat
+}
+
+// whoOrYou names who wrote it.
+func (m Message) whoOrYou() string {
+	if m.Out {
+		return "You"
+	}
+	return m.who()
 }
 
 func query(s string) string { return url.QueryEscape(s) }

@@ -6,6 +6,9 @@
 //   form[data-passkey]           asks the browser for a passkey, by data-options
 //   data-pauses="id"             keeps what is in #id from asking for more
 //   data-most="n"                holds n children: those at the end go, data-cut tells
+//   form[data-uploads="id"]      sends its file with a progress bar; what the answer has as #id takes its place
+//   data-drops="id"              takes a file that is dropped into the field #id
+//   input[data-most-bytes]       takes no file that is larger
 //   details[data-drop]           closes on Escape and on a click elsewhere
 //   time[data-local]             is written in the reader's own time
 (() => {
@@ -114,6 +117,68 @@
     if (!e.target.dataset.passkey) return
     e.preventDefault()
     askPasskey(e.target)
+  })
+
+  // A file shows how much of it has arrived. A refused form comes back as part of the answer.
+  const upload = (form) => {
+    const bar = form.querySelector('[data-progress]')
+    const refused = form.querySelector('[data-refused]')
+    const wait = (waits) => {
+      bar.hidden = !waits
+      if (waits) form.dataset.sent = '1'
+      else delete form.dataset.sent
+    }
+    const fail = (text) => {
+      wait(false)
+      refused.textContent = text
+      refused.hidden = false
+    }
+    const request = new XMLHttpRequest()
+    request.open('POST', form.getAttribute('action'))
+    request.setRequestHeader('Accept', 'text/html')
+    request.responseType = 'document'
+    request.upload.onprogress = (e) => { bar.querySelector('progress').value = e.lengthComputable ? 100 * e.loaded / e.total : 0 }
+    request.onload = () => {
+      if (request.status < 400) return location.assign(request.responseURL)
+      const answer = request.response?.getElementById(form.dataset.uploads)
+      if (!answer) return fail(request.response?.querySelector('main p')?.textContent ?? 'The file was not sent.')
+      document.getElementById(form.dataset.uploads).replaceWith(answer)
+      answer.querySelector('[autofocus]')?.focus()
+      say(answer.querySelector('[role=alert]')?.textContent ?? '')
+    }
+    request.onerror = () => fail('The file was not sent. Check the connection and the size of the file, then try again.')
+    refused.hidden = true
+    wait(true)
+    request.send(new FormData(form))
+  }
+  document.addEventListener('submit', (e) => {
+    if (!e.target.dataset.uploads || !e.target.querySelector('input[type=file]')?.files.length) return
+    e.preventDefault()
+    if (!e.target.dataset.sent) upload(e.target)
+  })
+  document.addEventListener('change', (e) => {
+    const most = e.target.dataset?.mostBytes
+    if (most) e.target.setCustomValidity(e.target.files[0]?.size > most ? 'Choose a file of at most 100 MB.' : '')
+  })
+
+  const under = (e) => e.dataTransfer?.types.includes('Files') && e.target instanceof Element ? e.target.closest('[data-drops]') : null
+  const leave = () => { for (const d of document.querySelectorAll('[data-over]')) d.removeAttribute('data-over') }
+  document.addEventListener('dragover', (e) => {
+    const to = under(e)
+    if (!to) return leave()
+    e.preventDefault()
+    to.toggleAttribute('data-over', true)
+  })
+  document.addEventListener('dragleave', (e) => { if (!e.relatedTarget) leave() })
+  document.addEventListener('drop', (e) => {
+    const field = document.getElementById(under(e)?.dataset.drops)
+    leave()
+    if (!field) return
+    e.preventDefault()
+    field.files = e.dataTransfer.files
+    field.dispatchEvent(new Event('change', { bubbles: true }))
+    field.focus()
+    say(`${field.files[0]?.name ?? 'No file'} chosen`)
   })
 
   // A form that is on its way is not sent twice by a double click; it is usable

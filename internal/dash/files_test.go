@@ -1,0 +1,458 @@
+package dash
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/png"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/access"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/store"
+	"postern/internal/web"
+)
+
+const svg = `<svg xmlns="http://www.w3.org/2000/svg">`
+
+// drawn is a picture as a PNG file.
+func drawn(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 20))); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// uploads keeps a file of a workspace.
+func (s *site) uploads(ws postern.WorkspaceID, name, content string) postern.Media {
+	s.t.Helper()
+	c, err := s.g.Workspaces.Caller(s.t.Context(), access.Operator(), ws)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	made, err := s.g.Media.Upload(s.t.Context(), c, strings.NewReader(content), name, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return made.Value
+}
+
+// receivesFile records a message of a contact with a file in a state.
+func (s *site) receivesFile(d postern.Device, kind postern.Kind, m postern.Media) postern.Message {
+	s.t.Helper()
+	at := s.db.Now()
+	if m.ID == "" {
+		m.ID = postern.NewMediaID()
+	}
+	in := postern.Message{
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound,
+		Content: postern.Content{Kind: kind, Media: &m}, ChatID: contact, From: contact, FromName: "Ada",
+		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
+		Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
+	}
+	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{
+		Message: in, Sender: contact, Type: postern.MessageReceived, Now: at,
+		File: &store.MediaRow{
+			Media: m, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, MessageID: in.ID,
+			NextAt: at, CreatedAt: at, UsedAt: at,
+		},
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	return in
+}
+
+func TestFilesAreShownOrDownloaded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	for name, tt := range map[string]struct{ file, content, kind, how, called string }{
+		"picture":  {"a.png", drawn(t), "image/png", "inline", `a.png`},
+		"as html":  {"a.html", drawn(t), "image/png", "inline", `a.html`},
+		"svg":      {"a.svg", svg + `<script>alert(1)</script></svg>`, "image/svg+xml", "attachment", `a.svg`},
+		"page":     {"a.png", "<!DOCTYPE html><script>alert(1)</script>", "text/html", "attachment", `a.png`},
+		"text":     {"a.txt", "hello", "text/plain", "attachment", `a.txt`},
+		"pdf":      {"a.pdf", "%PDF-1.7\n", "application/pdf", "attachment", `a.pdf`},
+		"nothing":  {"", "\x00\x01\x02", "application/octet-stream", "attachment", "file"},
+		"upwards":  {"../../etc/passwd", "root", "text/plain", "attachment", "passwd"},
+		"turned":   {"invoice\u202efdp.exe", "MZ", "", "attachment", "invoicefdp.exe"},
+		"new line": {"a\r\nSet-Cookie: x=y.txt", "x", "text/plain", "attachment", "a Set-Cookie_ x=y.txt"},
+		"quotes":   {`a".txt; x="y`, "x", "text/plain", "attachment", "a_.txt; x=_y"},
+	} {
+		m := s.uploads(s.workspace(), tt.file, tt.content)
+		p := c.want(c.get(filePath(m.ID)), http.StatusOK, "")
+		if got := p.header.Get("Content-Type"); p.body != tt.content || !strings.HasPrefix(got, tt.kind) {
+			t.Errorf("%s is served as %q with %d bytes", name, got, len(p.body))
+		}
+		got := p.header.Get("Content-Disposition")
+		if how, _, _ := strings.Cut(got, ";"); how != tt.how || !strings.Contains(got, tt.called) ||
+			strings.ContainsAny(got, "\r\n\u202e") {
+			t.Errorf("%s has the disposition %q", name, got)
+		}
+		for header, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox",
+			"Cache-Control": fileCached, "Cross-Origin-Resource-Policy": "same-origin",
+		} {
+			if got := p.header.Get(header); got != want {
+				t.Errorf("%s: %s is %q, want %q", name, header, got, want)
+			}
+		}
+		if p := c.get(filePath(m.ID) + "?download"); !strings.HasPrefix(p.header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%s is not downloaded", name)
+		}
+	}
+}
+
+func TestPartsOfAFile(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	path := filePath(s.uploads(s.workspace(), "a.txt", "0123456789").ID)
+	p := c.do(http.MethodGet, path, nil, "Range", "bytes=2-4")
+	if p.status != http.StatusPartialContent || p.body != "234" {
+		t.Errorf("a range is answered %d with %q", p.status, p.body)
+	}
+	if p := c.do(http.MethodGet, path, nil, "Range", "bytes=20-"); p.status != http.StatusRequestedRangeNotSatisfiable {
+		t.Errorf("a range behind the end is answered %d", p.status)
+	}
+	tag := p.header.Get("ETag")
+	if p := c.do(http.MethodGet, path, nil, "If-None-Match", tag); p.status != http.StatusNotModified || tag == "" {
+		t.Errorf("a file that the browser has is answered %d", p.status)
+	}
+}
+
+func TestFilesAreForMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	other, err := s.g.Workspaces.Create(t.Context(), access.Operator(), gateway.NewWorkspace{Name: "other", Plan: "free"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, ours := s.uploads(other.ID, "a.txt", "theirs"), s.uploads(s.workspace(), "a.txt", "ours")
+	c.want(c.get(filePath(theirs.ID)), http.StatusNotFound, "")
+	c.want(c.get("/media/med_none"), http.StatusNotFound, "")
+	if p := s.browser().get(filePath(ours.ID)); p.status != http.StatusSeeOther {
+		t.Errorf("nobody is answered %d", p.status)
+	}
+	s.as(postern.Viewer)
+	c.want(c.get(filePath(ours.ID)), http.StatusOK, "")
+}
+
+func TestFileThatCouldNotBeFetchedIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	m := s.receivesFile(d, postern.KindImage, postern.Media{
+		MIMEType: "image/png", Status: postern.MediaFailed, Recoverable: true, Detail: "the phone is off",
+	})
+	file := filePath(m.Content.Media.ID)
+	c.want(c.get(file), http.StatusNotFound, "")
+	c.want(c.post(file+"/fetch", map[string][]string{"message": {string(m.ID)}}), http.StatusSeeOther, messagePath(m.ID))
+	c.says(messagePath(m.ID), "The file is being fetched.")
+	if row, err := s.db.Media.Get(t.Context(), d.WorkspaceID, m.Content.Media.ID); err != nil ||
+		row.Status != postern.MediaPending {
+		t.Errorf("the file is %s (%v)", row.Status, err)
+	}
+}
+
+// sendsFile posts a form with a file, as a browser does without scripts.
+func (c *client) sendsFile(path string, fields [][2]string, name, content string, header ...string) answer {
+	c.t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for _, f := range fields {
+		if err := w.WriteField(f[0], f[1]); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	part, err := w.CreateFormFile("file", name)
+	if err == nil {
+		_, err = io.WriteString(part, content)
+	}
+	if err != nil || w.Close() != nil {
+		c.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+path, &b)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", w.FormDataContentType())
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(body)}
+}
+
+// newest is the newest message of a workspace.
+func (s *site) newest(ws postern.WorkspaceID) postern.Message {
+	s.t.Helper()
+	found, err := s.db.Messages.Search(s.t.Context(), ws, store.MessageSearch{}, store.MessagePlace{}, 1)
+	if err != nil || len(found.Messages) != 1 {
+		s.t.Fatalf("%d messages, %v", len(found.Messages), err)
+	}
+	return found.Messages[0]
+}
+
+func TestAFileIsSentFromAConversation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "Ada", "Hello")
+	talk := chatPath(d.ID, contact)
+	for name, tt := range map[string]struct {
+		file, content, as string
+		kind              postern.Kind
+		named             string
+	}{
+		"picture":    {"a.png", drawn(t), "", postern.KindImage, "a.png"},
+		"as it is":   {"a.png", drawn(t), "document", postern.KindDocument, "a.png"},
+		"svg":        {"a.svg", svg + "</svg>", "", postern.KindDocument, "a.svg"},
+		"false name": {"a.png", "<!DOCTYPE html>", "", postern.KindDocument, "a.png"},
+		"upwards":    {`..\..\a/../b.txt`, "x", "", postern.KindDocument, "b.txt"},
+		"turned":     {"a\u202etxt.exe", "x", "", postern.KindDocument, "atxt.exe"},
+	} {
+		fields := [][2]string{{"key", c.form(talk)}, {"body", "the caption\r\nof it"}, {"kind", tt.as}}
+		c.want(c.sendsFile(talk, fields, tt.file, tt.content), http.StatusSeeOther, talk)
+		m := s.newest(d.WorkspaceID)
+		if m.Content.Kind != tt.kind || m.Content.Text != "the caption\nof it" || m.Content.Media == nil ||
+			m.Content.Media.Filename != tt.named || m.Content.Media.Size != int64(len(tt.content)) {
+			t.Errorf("%s is sent as a %s with %+v", name, m.Content.Kind, m.Content.Media)
+		}
+	}
+	// The same form twice sends one message; without a file it is text.
+	before := s.newest(d.WorkspaceID).ID
+	fields := [][2]string{{"key", c.form(talk)}, {"body", "twice"}}
+	for range 2 {
+		c.want(c.sendsFile(talk, fields, "a.txt", "once"), http.StatusSeeOther, talk)
+	}
+	found, err := s.db.Messages.Search(t.Context(), d.WorkspaceID, store.MessageSearch{}, store.MessagePlace{}, 2)
+	if err != nil || found.Messages[1].ID != before {
+		t.Errorf("a form that was posted twice has sent two messages (%v)", err)
+	}
+	fields = [][2]string{{"key", c.form(talk)}, {"body", "no file"}}
+	c.want(c.sendsFile(talk, fields, "", ""), http.StatusSeeOther, talk)
+	if m := s.newest(d.WorkspaceID); m.Content.Kind != postern.KindText || m.Content.Text != "no file" {
+		t.Errorf("a form without a file sends a %s", m.Content.Kind)
+	}
+}
+
+func TestARefusedFileNeedNotBeSentAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	wave := "RIFF\x24\x00\x00\x00WAVEfmt "
+	long := [][2]string{{"key", c.form(talk)}, {"body", strings.Repeat("字", postern.MaxText+1)}}
+	p := c.sendsFile(talk, long, "<b>.txt", wave)
+	id := regexp.MustCompile(`name="media" value="(med_[^"]+)"`).FindStringSubmatch(p.body)
+	if p.status != http.StatusUnprocessableEntity || id == nil || !strings.Contains(p.body, "_b_.txt") {
+		t.Fatalf("a text that is too long is answered %d, without the file", p.status)
+	}
+	key := regexp.MustCompile(`name="key" value="([A-Z2-7]{26})"`).FindStringSubmatch(p.body)[1]
+	c.want(c.post(talk, url.Values{"key": {key}, "body": {"short"}, "media": {id[1]}}), http.StatusSeeOther, talk)
+	if m := s.newest(d.WorkspaceID); m.Content.Media == nil || string(m.Content.Media.ID) != id[1] {
+		t.Errorf("%+v is sent", m.Content)
+	}
+	for _, none := range []string{"med_none", "../x"} {
+		p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"x"}, "media": {none}})
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "choose it again") {
+			t.Errorf("the file %q is answered %d", none, p.status)
+		}
+	}
+}
+
+func TestWhoSendsFiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	fields := [][2]string{{"key", c.form(talk)}, {"body", "x"}}
+	other := append([][2]string{{"at", "ws_other"}}, fields...)
+	if p := c.sendsFile(talk, other, "a.txt", "x"); p.status != http.StatusConflict {
+		t.Errorf("a form of another workspace is answered %d", p.status)
+	}
+	if p := c.sendsFile(talk, fields, "a.txt", "x", "Sec-Fetch-Site", "cross-site"); p.status != http.StatusForbidden {
+		t.Errorf("a form of another site is answered %d", p.status)
+	}
+	for _, path := range []string{"/messages", "/devices", "/account/password"} {
+		if p := c.sendsFile(path, fields, "a.txt", "x"); p.status != http.StatusBadRequest {
+			t.Errorf("%s takes a file: %d", path, p.status)
+		}
+	}
+	large := [][2]string{{"key", "x"}, {"body", strings.Repeat("x", maxTextForm)}}
+	if p := c.sendsFile(talk, large, "a.txt", "x"); p.status != http.StatusBadRequest {
+		t.Errorf("large fields are answered %d", p.status)
+	}
+	if p := s.browser().sendsFile(talk, fields, "a.txt", "x"); p.status != http.StatusSeeOther ||
+		p.header.Get("Location") != "/signin" {
+		t.Errorf("a stranger is answered %d", p.status)
+	}
+	theirs := postern.DeviceID(strings.TrimPrefix(s.device(), "/devices/"))
+	c.want(c.get(chatPath(theirs, contact)), http.StatusNotFound, "")
+	s.as(postern.Viewer)
+	c.want(c.sendsFile(talk, fields, "a.txt", "x"), http.StatusForbidden, "")
+	c.saysNot(talk, `type="file"`, "Options")
+}
+
+func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	head := "--b\r\nContent-Disposition: form-data; name=key\r\n\r\n" + c.form(talk) +
+		"\r\n--b\r\nContent-Disposition: form-data; name=file; filename=a.bin\r\n\r\n"
+	body := io.MultiReader(
+		strings.NewReader(head), io.LimitReader(zeros{}, postern.MaxMedia+1), strings.NewReader("\r\n--b--\r\n"),
+	)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, talk, body)
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	r.AddCookie(&http.Cookie{Name: "postern", Value: c.token()})
+	w := httptest.NewRecorder()
+	s.serve.ServeHTTP(w, r)
+	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "at most 100 MB") {
+		t.Errorf("it is answered %d: %.300s", w.Code, w.Body)
+	}
+}
+
+// zeros never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestMessagesAreChangedInAConversation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	in := s.comes(d, contact, "Ada", "the <question>")
+	out := c.sends(d, contact, "the answer")
+	talk := chatPath(d.ID, contact)
+	c.says(talk, talk+"?message="+string(in.ID)+"#write", talk+"?message="+string(out)+"#write")
+	c.says(talk+"?message="+string(in.ID), "React with 👍", "the &lt;question&gt;", "do=reply")
+	c.saysNot(talk+"?message="+string(in.ID), "do=edit", "do=delete")
+	c.says(talk+"?message="+string(out)+"&do=edit", "Edit the message", "\nthe answer</textarea>")
+	c.says(talk+"?message="+string(out)+"&do=delete", "Delete this message for everyone?")
+	c.says(talk+"?message="+string(in.ID)+"&do=delete", "React with 👍") // what cannot be done is not offered
+	const done, wrong = http.StatusSeeOther, http.StatusUnprocessableEntity
+	theirs, ours := string(in.ID), string(out)
+	for name, tt := range map[string]struct {
+		do, message, field, value string
+		status                    int
+	}{
+		"reaction":       {"react", theirs, "emoji", "👍", done},
+		"own reaction":   {"react", ours, "emoji", "", done},
+		"no emoji":       {"react", theirs, "emoji", strings.Repeat("x", 999), wrong},
+		"edit":           {"edit", ours, "body", "better", done},
+		"empty edit":     {"edit", ours, "body", "", wrong},
+		"edit of theirs": {"edit", theirs, "body", "better", wrong},
+		"theirs":         {"delete", theirs, "", "", wrong},
+		"nothing":        {"burn", ours, "", "", wrong},
+		"no message":     {"delete", "msg_none", "", "", http.StatusNotFound},
+		"delete":         {"delete", ours, "", "", done},
+	} {
+		p := c.post(talk, url.Values{"do": {tt.do}, "message": {tt.message}, tt.field: {tt.value}})
+		if p.status != tt.status {
+			t.Errorf("%s is answered %d, want %d: %.200s", name, p.status, tt.status, p.body)
+		}
+	}
+	other := chatPath(d.ID, "+15550009999")
+	c.want(c.post(other, url.Values{"do": {"delete"}, "message": {string(out)}}), http.StatusNotFound, "")
+	c.want(c.get(other+"?message="+string(out)), http.StatusNotFound, "")
+	s.as(postern.Viewer)
+	c.want(c.post(talk, url.Values{"do": {"delete"}, "message": {string(out)}}), http.StatusForbidden, "")
+	c.saysNot(talk+"?message="+string(in.ID), "React with")
+}
+
+func TestUploadsAreBounded(t *testing.T) {
+	t.Parallel()
+	u := &uploads{of: map[postern.UserID]int{}, each: 2, all: 3}
+	var ends []func()
+	for i, tt := range []struct {
+		user postern.UserID
+		ok   bool
+	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"c", false}} {
+		end, err := u.begin(tt.user)
+		if (err == nil) != tt.ok {
+			t.Fatalf("%d: %s begins with %v", i, tt.user, err)
+		}
+		if err == nil {
+			ends = append(ends, end)
+		}
+	}
+	for _, end := range ends {
+		end()
+	}
+	if _, err := u.begin("c"); err != nil || len(u.of) != 1 || u.sum != 1 {
+		t.Errorf("after the end %d arrive of %d people (%v)", u.sum, len(u.of), err)
+	}
+}
+
+// A file may take longer than the server waits for other requests, if it keeps coming.
+func TestASlowFileArrives(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	talk := chatPath(s.connected(s.workspace(), "Support").ID, contact)
+	key := c.form(talk)
+	door, err := web.New(web.Options{Dashboard: s.serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(door)
+	srv.Config.ReadTimeout = 100 * time.Millisecond
+	srv.Start()
+	t.Cleanup(srv.Close)
+	body, write := io.Pipe()
+	form := multipart.NewWriter(write)
+	go func() {
+		_ = form.WriteField("key", key)
+		part, err := form.CreateFormFile("file", "a.bin")
+		for range 3 {
+			if err == nil {
+				_, err = io.CopyN(part, zeros{}, filePace)
+			}
+			<-time.After(srv.Config.ReadTimeout)
+		}
+		write.CloseWithError(errors.Join(err, form.Close()))
+	}()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+talk, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.AddCookie(&http.Cookie{Name: "postern", Value: c.token()})
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if m := s.newest(s.workspace()); res.StatusCode != http.StatusSeeOther || m.Content.Media.Size != 3*filePace {
+		t.Errorf("it is answered %d, and %+v is sent", res.StatusCode, m.Content.Media)
+	}
+}
