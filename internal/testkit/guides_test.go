@@ -51,6 +51,20 @@ func TestGuides(t *testing.T) {
 	}
 }
 
+// TestReadmeSendsAPicture runs the commands of the README that need no more than a server and a key.
+func TestReadmeSendsAPicture(t *testing.T) {
+	t.Parallel()
+	text := readGuide(t, "../../README.md")
+	_, text, _ = strings.Cut(text, "**Without a phone**, create a device")
+	text, _, found := strings.Cut(text, "\n## Webhooks")
+	if !found {
+		t.Fatal("the README has other sections")
+	}
+	for _, wrong := range newReader(t, testkit.Start(t), guideWait).follow(fence("sh", guideTop) + text) {
+		t.Errorf("README.md, in lines counted from \"Without a phone\": %s", wrong)
+	}
+}
+
 // TestWrongGuidesAreNoticed: a guide that shows anything else than what happens is reported.
 func TestWrongGuidesAreNoticed(t *testing.T) {
 	t.Parallel()
