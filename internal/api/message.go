@@ -94,10 +94,12 @@ type mediaInline struct {
 
 // Schema returns the three forms.
 func (newMedia) Schema(r huma.Registry) *huma.Schema {
+	return formsOf(r, reflect.TypeFor[mediaByID](), reflect.TypeFor[mediaByURL](), reflect.TypeFor[mediaInline]())
+}
+
+func formsOf(r huma.Registry, forms ...reflect.Type) *huma.Schema {
 	one := &huma.Schema{Type: huma.TypeObject}
-	for _, form := range []reflect.Type{
-		reflect.TypeFor[mediaByID](), reflect.TypeFor[mediaByURL](), reflect.TypeFor[mediaInline](),
-	} {
+	for _, form := range forms {
 		one.OneOf = append(one.OneOf, r.Schema(form, true, ""))
 	}
 	return one

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	"postern/internal/api/spec"
@@ -62,11 +63,19 @@ type inboundMembers struct {
 	Type postern.Kind `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
 	Body string       `json:"body,omitempty" minLength:"1" doc:"The text, or the caption of an image, video or document." example:"Hello"`
 
-	Media *newMedia `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, or the bytes themselves."`
+	Media *phoneMedia `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, or the bytes themselves."`
 
 	ReplyTo postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 
 	postern.Extra
+}
+
+// phoneMedia is the file of a simulated contact's message.
+type phoneMedia newMedia
+
+// Schema returns the forms of newMedia except that of a URL.
+func (phoneMedia) Schema(r huma.Registry) *huma.Schema {
+	return formsOf(r, reflect.TypeFor[mediaByID](), reflect.TypeFor[mediaInline]())
 }
 
 // Inbound is the message that was sent.

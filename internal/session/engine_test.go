@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +15,8 @@ import (
 	"postern/internal/access"
 	"postern/internal/blackbox"
 	"postern/internal/gateway"
+	"postern/internal/media/blob"
+	"postern/internal/media/library"
 	"postern/internal/network"
 	"postern/internal/network/networktest"
 	"postern/internal/postern"
@@ -75,8 +78,18 @@ func (w *world) boot() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.db, w.g = db, gateway.New(gateway.Options{DB: db, Box: box, Log: log})
-	e := New(Options{DB: db, Gateway: w.g, Driver: w.driver, Log: log, Left: w.left})
+	blobs, err := blob.OpenDirectory(filepath.Join(w.dir, "media"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	files, err := library.Open(blobs, filepath.Join(w.dir, "transit"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.db, w.g = db, gateway.New(gateway.Options{
+		DB: db, Box: box, Log: log, Library: files, CheckURL: func(string) error { return nil },
+	})
+	e := New(Options{DB: db, Gateway: w.g, Driver: w.driver, Log: log, Left: w.left, Library: files, Fetch: slowly})
 	w.engine = e
 	if err := e.Prepare(w.t.Context()); err != nil {
 		w.t.Fatal(err)
