@@ -72,6 +72,7 @@ func (c crowded) values() map[string][]string {
 		"after":     {c.event},
 		"type":      {"message.received", "device.*", "message.failed"},
 
+		"messages type":     {"text", "poll"},
 		"deliveries status": {"pending", "succeeded"},
 	}
 }
@@ -88,6 +89,9 @@ func (c crowded) filters(t *testing.T, op operation) (list []url.Values) {
 		values := c.values()[p.Name]
 		if strings.HasSuffix(op.path, "/deliveries") && p.Name == "status" {
 			values = c.values()["deliveries status"]
+		}
+		if strings.HasSuffix(op.path, "/messages") && p.Name == "type" {
+			values = c.values()["messages type"]
 		}
 		if len(values) == 0 {
 			t.Errorf("%s: there is no value to try for the filter %s", op.path, p.Name)

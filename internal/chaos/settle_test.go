@@ -135,13 +135,13 @@ func (w *world) find(ids []string) bool {
 // unsent looks for outbound messages without an end. Those that NeverFinish has chosen
 // are tried for ever.
 func (w *world) unsent() string {
-	for _, status := range []string{"scheduled", "queued", "sending"} {
-		var list struct{ Data []struct{ NetworkID string } }
-		w.api("GET", "/v1/messages?limit=100&direction=outbound&status="+status, nil, &list)
-		for _, m := range list.Data {
-			if w.opts.Mistake != failpoint.NeverFinish || status != "sending" || !failpoint.Chosen(m.NetworkID) {
-				return "messages are " + status
-			}
+	list, err := chaos.Unsent(w.t.Context(), w.gateway.dir, w.url, w.workspace)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, m := range list {
+		if w.opts.Mistake != failpoint.NeverFinish || m.Status != "sending" || !failpoint.Chosen(m.NetworkID) {
+			return "messages are " + m.Status
 		}
 	}
 	return ""

@@ -125,6 +125,28 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 	)
 }
 
+// Unsent lists the messages of a workspace, or with "" of all, that a running server has still to
+// send. The list of the API would not do: it looks at the newest messages only.
+func Unsent(ctx context.Context, dir, url, workspace string) (list []Message, err error) {
+	db, err := open(dir, url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	where := ""
+	if workspace != "" {
+		where = ` AND workspace_id = '` + workspace + `'`
+	}
+	err = each(ctx, db, `SELECT id, status, network_id FROM message
+		WHERE about = '' AND status IN ('scheduled', 'queued', 'sending')`+where, func(r *sql.Rows) error {
+		var m Message
+		err := r.Scan(&m.ID, &m.Status, &m.NetworkID)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
 // PendingFiles counts the files of a workspace, or with "" of all, that a running server has
 // still to fetch.
 func PendingFiles(ctx context.Context, dir, url, workspace string) (n int, err error) {

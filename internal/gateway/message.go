@@ -165,6 +165,7 @@ type MessageQuery struct {
 	DeviceID  postern.DeviceID
 	ChatID    string // as [postern.ParseChat] returns it
 	Direction string
+	Kind      postern.Kind
 	Statuses  []string // any of these
 	Text      string   // all of its words are in the message; the last one may be a beginning
 	Since     postern.Time
@@ -181,7 +182,7 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 	}
 	s := store.MessageSearch{
 		Devices: slices.Clone(c.Key.Devices), DeviceID: q.DeviceID, ChatID: q.ChatID, Direction: q.Direction,
-		Statuses: q.Statuses, Text: q.Text, Since: q.Since, Until: q.Until, Archived: q.Archived,
+		Kind: q.Kind, Statuses: q.Statuses, Text: q.Text, Since: q.Since, Until: q.Until, Archived: q.Archived,
 	}
 	below, err := g.messagePlace(c.Workspace(), s, q.Page.Cursor)
 	if err != nil {

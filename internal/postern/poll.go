@@ -51,7 +51,7 @@ func (p *Poll) CheckVote(options []string) error {
 		return Errorf(ActionNotPossible, "the message is not a poll")
 	}
 	if p.MaxSelections > 0 && len(options) > p.MaxSelections {
-		return Invalid("/options", "one person may choose at most %d options of this poll", p.MaxSelections)
+		return Invalid("/options", "too many options; in this poll, one person may choose %d", p.MaxSelections)
 	}
 	for i, option := range options {
 		pointer := "/options/" + strconv.Itoa(i)

@@ -42,6 +42,7 @@ type MessageSearch struct {
 	DeviceID  postern.DeviceID
 	ChatID    string
 	Direction string
+	Kind      postern.Kind
 	Statuses  []string     // any of these
 	Text      string       // all of its words are in the message, the last one at least as a beginning
 	Since     postern.Time // inclusive
@@ -196,7 +197,7 @@ func (s MessageSearch) look(limit int) int {
 	if s.ByTime() {
 		covered = s.DeviceID == ""
 	}
-	if covered && s.Text == "" && s.Devices == nil && s.Direction == "" && s.Statuses == nil && !s.Archived {
+	if covered && s.Text == "" && s.Devices == nil && s.Direction == "" && s.Kind == "" && s.Statuses == nil && !s.Archived {
 		return max(plainScan, limit+1)
 	}
 	return max(messageScan, limit+1)
@@ -225,6 +226,7 @@ func (s Messages) searched(w way) string {
 	return numberFrom(`SELECT `+messageColumns+`, n FROM message
 		WHERE n IN (SELECT n FROM `+w.from+` WHERE `+w.between()+w.order()+` LIMIT ? + 0)
 		AND about = '' AND (? = '' OR workspace_id = ?) AND (? = '' OR device_id = ?) AND (? = '' OR direction = ?)
+		AND (? = '' OR type = ?)
 		AND ($2 = 'null' OR status IN `+s.db.InList(2)+`)
 		AND (CAST(? AS BIGINT) = 0 OR created_at >= ?) AND (CAST(? AS BIGINT) = 0 OR created_at < ?)
 		AND ($1 = 'null' OR device_id IN `+s.db.InList(1)+`)
@@ -234,7 +236,7 @@ func (s Messages) searched(w way) string {
 func (s Messages) searchArgs(ws postern.WorkspaceID, q MessageSearch, w way, upper, lower MessagePlace,
 	limit int) []any {
 	args := append([]any{textList(q.Devices), textList(q.Statuses)}, w.args(upper, lower)...)
-	return append(args, q.look(limit), ws, ws, q.DeviceID, q.DeviceID, q.Direction, q.Direction,
+	return append(args, q.look(limit), ws, ws, q.DeviceID, q.DeviceID, q.Direction, q.Direction, q.Kind, q.Kind,
 		q.Since, q.Since, q.Until, q.Until, q.Archived, limit+1)
 }
 
@@ -319,7 +321,8 @@ func (s Messages) IndexWords(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		changed, _, m, err := readWords(t, `n IN (SELECT n FROM word_change ORDER BY n LIMIT $1 + 0)`, wordChunk)
+		changed, _, m, err := readWords(t, `n IN (SELECT n FROM word_change WHERE n <= $1 ORDER BY n LIMIT $2 + 0)`,
+			place, wordChunk)
 		if err != nil {
 			return err
 		}
@@ -353,10 +356,11 @@ func readWords(t *db.Tx, where string, args ...any) (list []worded, last int64, 
 }
 
 var (
-	dropWords = db.NewStatement("place", `DELETE FROM message_word WHERE rowid = @place`)
-	dropRow   = db.NewStatement("place", `DELETE FROM message_word [USING @rows] WHERE n = @place`)
-	addWords  = db.NewStatement("rowid, tenant, words", `INSERT INTO message_word (rowid, tenant, words) @values`)
-	addVector = db.NewStatement("place, workspace, vector", `INSERT INTO message_word (n, workspace_id, words)
+	dropWords    = db.NewStatement("place", `DELETE FROM message_word WHERE rowid = @place`)
+	dropRow      = db.NewStatement("place", `DELETE FROM message_word [USING @rows] WHERE n = @place`)
+	forgetChange = db.NewStatement("place", `DELETE FROM word_change [USING @rows] WHERE n = @place`)
+	addWords     = db.NewStatement("rowid, tenant, words", `INSERT INTO message_word (rowid, tenant, words) @values`)
+	addVector    = db.NewStatement("place, workspace, vector", `INSERT INTO message_word (n, workspace_id, words)
 		SELECT CAST(@place AS BIGINT), @workspace, CAST(@vector AS tsvector) [FROM @rows]`)
 )
 
@@ -383,7 +387,8 @@ func saveWords(t *db.Tx, list []worded, place int64) error {
 	if _, err := t.Each(add, rows); err != nil {
 		return err
 	}
-	return errors.Join(
-		t.Exec(`DELETE FROM word_change WHERE n IN (SELECT n FROM word_change ORDER BY n LIMIT $1 + 0)`, wordChunk),
-		t.Exec(`UPDATE word_place SET n = $1`, place))
+	if _, err := t.Each(forgetChange, gone); err != nil {
+		return err
+	}
+	return t.Exec(`UPDATE word_place SET n = $1`, place)
 }

@@ -75,6 +75,8 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 			{"failed", MessageSearch{Statuses: []string{"failed"}}, []string{a}},
 			{"failed of a device", MessageSearch{Statuses: []string{"failed"}, DeviceID: e.ID}, nil},
 			{"expired", MessageSearch{Statuses: []string{"expired"}}, nil},
+			{"texts", MessageSearch{Kind: postern.KindText}, []string{x, c, b, a}},
+			{"polls", MessageSearch{Kind: postern.KindPoll}, nil},
 			{"queued", MessageSearch{Statuses: []string{"queued"}}, []string{c, b}},
 			{"devices of a key", MessageSearch{Devices: []postern.DeviceID{e.ID}}, []string{b}},
 			{"no device", MessageSearch{Devices: []postern.DeviceID{}}, nil},
@@ -295,7 +297,16 @@ func TestSearchFindsWords(t *testing.T) {
 		receive(d, "a", "Your invoice is naïve: 発票 'quoted' \"twice\" & | ! :* \\")
 		receive(foreign, "f", "invoice")
 		receive(d, "b", "Another Invoice, please")
+		receive(d, "g", "nothing")
+		early := inboundOf(d, "h", "lid:1", "changed before its words were written")
+		early.Message.Content.Kind, early.Message.About = postern.KindEdit, "g"
+		if err := db.Messages.RecordInbound(t.Context(), early); err != nil {
+			t.Fatal(err)
+		}
 		index()
+		if got := find(MessageSearch{Text: "changed before"}); !slices.Equal(got, []string{"g"}) {
+			t.Errorf("a message that was changed early is found as %q", got)
+		}
 		for query, want := range map[string][]string{
 			"invoice": {"b", "a"}, "INVOICE please": {"b"}, "inv": {"b", "a"}, "inv ": nil, "naive invoice": {"a"}, "票": {"a"},
 			"quoted twice": {"a"}, "'": nil, "absent": nil, "invoice absent": nil, "nothing of interest invoice": nil,
