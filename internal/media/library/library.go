@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"postern/internal/media"
@@ -21,7 +22,11 @@ type Library struct {
 	blobs     blob.Store
 	converter *media.Converter
 	scratch   string // directory for files in transit
+	floor     uint64 // bytes of free disk space below which no file is taken
 }
+
+// minFree is how much of the disk files leave to the database, which is usually on the same one.
+const minFree = 512 << 20
 
 // Open opens a library over a storage. Scratch is a directory for files in transit, which is
 // emptied.
@@ -32,11 +37,21 @@ func Open(blobs blob.Store, scratch string) (*Library, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory for files in transit: %w", err)
 	}
-	return &Library{blobs, media.New(media.Options{Scratch: scratch}), scratch}, nil
+	return &Library{blobs, media.New(media.Options{Scratch: scratch}), scratch, minFree}, nil
 }
 
-// Scratch creates a file in transit. The caller closes it and removes it; [Discard] does both.
-func (l *Library) Scratch() (*os.File, error) { return os.CreateTemp(l.scratch, "file-") }
+// Scratch creates a file in transit. The caller closes it and removes it; [Discard] does both. The
+// error has the reason Unavailable if the disk is nearly full.
+func (l *Library) Scratch() (*os.File, error) {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(l.scratch, &disk); err != nil {
+		return nil, fmt.Errorf("read the free disk space: %w", err)
+	}
+	if disk.Bavail*uint64(disk.Bsize) < l.floor { //nolint:gosec // the size of a block is positive
+		return nil, postern.Errorf(postern.Unavailable, "the disk of the server is nearly full, so it takes no files")
+	}
+	return os.CreateTemp(l.scratch, "file-")
+}
 
 // Discard closes a file in transit and removes it.
 func Discard(f *os.File) {
