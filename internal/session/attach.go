@@ -27,12 +27,26 @@ type attached struct {
 	Thumbnail []byte      `json:"thumbnail,omitempty"`
 	Waveform  []byte      `json:"waveform,omitempty"`
 	Animated  bool        `json:"animated,omitempty"`
+	Size      int64       `json:"size,omitempty"`
+	Width     int         `json:"width,omitempty"`
+	Height    int         `json:"height,omitempty"`
+	Duration  float64     `json:"duration,omitempty"` // seconds
 }
 
-// attachment returns the file of a message as the driver sends it. The error is errUnprepared
+// describe makes the content of a message say what its file is after the conversion.
+func (a attached) describe(c postern.Content) postern.Content {
+	file := *c.Media
+	if a.Size > 0 { // otherwise it was stored by an earlier release
+		file.Size, file.Width, file.Height, file.Duration = a.Size, a.Width, a.Height, a.Duration
+	}
+	c.Media = &file
+	return c
+}
+
+// attachment returns what is known of the file of a message on the network. The error is errUnprepared
 // if the file was not handed to the network since a time, and a [*network.Rejected] if it
 // never will be.
-func (e *Engine) attachment(ctx context.Context, m postern.Message, since postern.Time) (*network.Attachment, error) {
+func (e *Engine) attachment(ctx context.Context, m postern.Message, since postern.Time) (*attached, error) {
 	file := m.Content.Media
 	sealed, ok, err := e.db.Media.Upload(ctx, file.ID, m.DeviceID, m.Content.Kind, since)
 	switch {
@@ -56,7 +70,7 @@ func (e *Engine) attachment(ctx context.Context, m postern.Message, since poster
 	if err := json.Unmarshal(b, &a); err != nil {
 		return nil, fmt.Errorf("read what the network knows of a file: %w", err)
 	}
-	return (*network.Attachment)(&a), nil
+	return &a, nil
 }
 
 func mediaFailed(detail string) error {
@@ -197,7 +211,14 @@ func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Messag
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(attached{ref, p.MIMEType, p.Thumbnail, p.Waveform, p.Animated})
+	size, err := p.Body.Stat()
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(attached{
+		Ref: ref, MIMEType: p.MIMEType, Thumbnail: p.Thumbnail, Waveform: p.Waveform, Animated: p.Animated,
+		Size: size.Size(), Width: p.Width, Height: p.Height, Duration: p.Duration.Seconds(),
+	})
 	if err != nil {
 		return err
 	}

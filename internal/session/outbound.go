@@ -12,8 +12,13 @@ import (
 func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.Outbound, err error) {
 	out = network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}
 	if m.Content.Media != nil {
-		if out.File, err = e.attachment(ctx, m, 0); err != nil {
+		file, err := e.attachment(ctx, m, 0)
+		if err != nil {
 			return out, err
+		}
+		out.Content = file.describe(m.Content)
+		out.File = &network.Attachment{
+			Ref: file.Ref, MIMEType: file.MIMEType, Thumbnail: file.Thumbnail, Waveform: file.Waveform, Animated: file.Animated,
 		}
 	}
 	if m.ReplyTo != "" {

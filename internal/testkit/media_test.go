@@ -132,6 +132,9 @@ func sendFile(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device,
 		shown.Media.ViewOnce != (tt.members["viewOnce"] != nil) || tt.members["body"] != nil && shown.Body != tt.members["body"] {
 		t.Errorf("the phone shows a %s, %q with %+v", shown.Type, shown.Body, shown.Media)
 	}
+	if tt.members["type"] == "sticker" && (shown.Media.Width != 512 || shown.Media.Height != 512) {
+		t.Errorf("the sticker has %d × %d pixels", shown.Media.Width, shown.Media.Height)
+	}
 	r, err := k.Vendor.OpenMedia(*shown.Media)
 	if err != nil {
 		t.Fatal(err)
