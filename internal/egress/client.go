@@ -87,9 +87,9 @@ func (c *Client) exchange(
 	x := &exchange{}
 	defer x.end()
 	try := func() (*http.Response, error) { return p.transport.RoundTrip(x.request(ctx, to, header, body)) }
-	res, err := try()
+	res, err := try() //nolint:bodyclose // closed below
 	if err != nil && x.missed() {
-		res, err = try()
+		res, err = try() //nolint:bodyclose // closed below
 	}
 	if errors.Is(err, errTooMany) {
 		res, err = retry(ctx, p.conns, try)

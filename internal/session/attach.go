@@ -228,8 +228,7 @@ func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Messag
 
 // detailOf returns the text of an error about a file.
 func detailOf(err error) string {
-	var p *postern.Error
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*postern.Error](err); ok {
 		for _, f := range p.Fields {
 			return f.Detail
 		}
