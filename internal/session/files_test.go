@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,12 +255,12 @@ func TestServerWithoutStorageTakesNoFiles(t *testing.T) {
 // odd is a network that takes its time, loses answers and breaks off downloads.
 type odd struct {
 	network.Driver
-	sends     map[string]int // by network id
-	asked     int
-	downloads int
+	sends     sync.Map // *atomic.Int64 by network id
+	asked     atomic.Int64
+	downloads atomic.Int64
 	wait      time.Duration
 	loses     string // the chat to which no send has an answer
-	broken    int    // downloads that fail
+	broken    int64  // downloads that fail
 }
 
 type oddSession struct {
@@ -271,8 +273,14 @@ func (o *odd) Open(ctx context.Context, account string) (network.Session, error)
 	return oddSession{s, o}, err
 }
 
+// sent counts the sends under a network id.
+func (o *odd) sent(id string) *atomic.Int64 {
+	n, _ := o.sends.LoadOrStore(id, new(atomic.Int64))
+	return n.(*atomic.Int64)
+}
+
 func (s oddSession) Send(ctx context.Context, m network.Outbound) (time.Time, error) {
-	s.of.sends[m.NetworkID]++
+	s.of.sent(m.NetworkID).Add(1)
 	time.Sleep(s.of.wait)
 	if m.ChatID == s.of.loses {
 		return time.Time{}, errors.New("no answer")
@@ -281,7 +289,7 @@ func (s oddSession) Send(ctx context.Context, m network.Outbound) (time.Time, er
 }
 
 func (s oddSession) Download(ctx context.Context, ref network.Ref, dst *os.File) error {
-	if s.of.downloads++; s.of.downloads <= s.of.broken {
+	if s.of.downloads.Add(1) <= s.of.broken {
 		return errors.New("broken off")
 	}
 	return s.Session.Download(ctx, ref, dst)
@@ -289,7 +297,7 @@ func (s oddSession) Download(ctx context.Context, ref network.Ref, dst *os.File)
 
 // RequestMedia returns after the phone has answered.
 func (s oddSession) RequestMedia(ctx context.Context, m network.MediaRequest) error {
-	s.of.asked++
+	s.of.asked.Add(1)
 	err := s.Session.RequestMedia(ctx, m)
 	time.Sleep(time.Millisecond)
 	return err
@@ -298,7 +306,7 @@ func (s oddSession) RequestMedia(ctx context.Context, m network.MediaRequest) er
 // through boots the engine again with a network.
 func (w *world) through(o *odd) postern.Device {
 	w.t.Helper()
-	o.Driver, o.sends = w.net, map[string]int{}
+	o.Driver = w.net
 	w.stop()
 	w.driver = o
 	w.boot()
@@ -318,8 +326,8 @@ func TestPauseOfRepetitionsIsKeptBesideAFile(t *testing.T) {
 			w.settle(time.Second)
 			w.send(d, neighbour)
 		}
-		if m := w.wantMessage(id, postern.Sending); o.sends[m.NetworkID] > 4 {
-			t.Errorf("%d attempts within a minute", o.sends[m.NetworkID])
+		if n := o.sent(w.wantMessage(id, postern.Sending).NetworkID).Load(); n > 4 {
+			t.Errorf("%d attempts within a minute", n)
 		}
 	})
 }
@@ -382,8 +390,8 @@ func TestPhoneIsAskedAfterFailures(t *testing.T) {
 		w.settle(time.Second)
 		w.fault(networktest.FaultMediaExpired)
 		w.settle(time.Hour)
-		if file := w.received(d, id); file.Status != postern.MediaReady || o.asked == 0 {
-			t.Errorf("the phone was asked %d times, and the file is %+v", o.asked, file)
+		if file := w.received(d, id); file.Status != postern.MediaReady || o.asked.Load() == 0 {
+			t.Errorf("the phone was asked %d times, and the file is %+v", o.asked.Load(), file)
 		}
 	})
 }
