@@ -146,8 +146,11 @@ func receivedFile(t *tenant) string {
 		t.t.Fatal(err)
 	}
 	m.ID, m.Filename = postern.NewMediaID(), "hello.txt"
-	if err := t.db.Media.Add(t.t.Context(), store.MediaRow{Media: m, WorkspaceID: t.ws,
-		DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(), CreatedAt: postern.TimeOf(time.Now())}, nil); err != nil {
+	row := store.MediaRow{
+		Media: m, WorkspaceID: t.ws, DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(),
+		CreatedAt: postern.TimeOf(time.Now()),
+	}
+	if err := t.db.Media.Add(t.t.Context(), row, nil); err != nil {
 		t.t.Fatal(err)
 	}
 	return string(m.ID)

@@ -87,7 +87,10 @@ func (p *prober) caller() *caller {
 	c.things["dev_"] = []string{device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)),
 		string(c.device("v", postern.Unlinked)), foreign,
 		"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
-	c.things["msg_"] = []string{message, message, poll(c.tenant, device), received(c.tenant, device), heard(c.tenant, device), foreignMessage, "msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["msg_"] = []string{
+		message, message, poll(c.tenant, device), received(c.tenant, device), heard(c.tenant, device), foreignMessage,
+		"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+	}
 	c.things["whk_"] = []string{endpoint, endpoint, "whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["dlv_"] = []string{c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID,
 		"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
@@ -107,7 +110,9 @@ func (p *prober) caller() *caller {
 
 // ends are operations after which a caller has not everything any more.
 func ends() []string {
-	return []string{"deleteDevice", "deleteMedia", "unlinkDevice", "deleteWebhook", "cancelLink", "openLink", "scanInSandbox"}
+	return []string{
+		"deleteDevice", "deleteMedia", "unlinkDevice", "deleteWebhook", "cancelLink", "openLink", "scanInSandbox",
+	}
 }
 
 // try sends the request that the choices make, and judges the answer.

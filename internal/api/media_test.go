@@ -81,7 +81,7 @@ func TestUploadsComeBackByteForByte(t *testing.T) {
 		{"as it is", "/v1/media?filename=a.bin", content, "application/octet-stream", "a.bin"},
 		{"without a name", "/v1/media", content, "application/octet-stream", ""},
 		{"without a type", "/v1/media?filename=a.bin", content, "", "a.bin"},
-		{"with a type that is none", "/v1/media?filename=a.bin", content, "x;;", "a.bin"},
+		{"with an invalid type", "/v1/media?filename=a.bin", content, "x;;", "a.bin"},
 		{"as a form", "/v1/media", body, kind, "a.bin"},
 		{"as a form with both names", "/v1/media?filename=b.bin", body, kind, "a.bin"},
 		{"as a form without a name", "/v1/media?filename=b.bin", nameless, nameBy, "b.bin"},
@@ -150,7 +150,8 @@ func TestRangesOfAFile(t *testing.T) {
 		a := mine.do("GET", target, "", "Range", tt.value, "If-Range", tt.ifRange)
 		if tt.status == http.StatusRequestedRangeNotSatisfiable {
 			a.want(tt.status, postern.RangeNotSatisfiable)
-			if h := a.Header(); h.Get("ETag") != "" || h.Get("Content-Disposition") != "" || h.Get("Cache-Control") != "no-store" {
+			h := a.Header()
+			if h.Get("ETag") != "" || h.Get("Content-Disposition") != "" || h.Get("Cache-Control") != "no-store" {
 				t.Errorf("%s: headers %v", tt.name, h)
 			}
 		} else if a.Code != tt.status || a.Body.String() != tt.body {
@@ -178,7 +179,8 @@ func TestConditionalRequestsForAFile(t *testing.T) {
 		t.Errorf("If-Match: %d", a.Code)
 	}
 	a := mine.do("HEAD", target, "")
-	if a.Code != http.StatusOK || a.Body.Len() != 0 || a.Header().Get("Content-Length") != "5" || a.Header().Get("ETag") != tag ||
+	if a.Code != http.StatusOK || a.Body.Len() != 0 ||
+		a.Header().Get("Content-Length") != "5" || a.Header().Get("ETag") != tag ||
 		a.Header().Get("Accept-Ranges") != "bytes" {
 		t.Errorf("HEAD: %d %v", a.Code, a.Header())
 	}
@@ -212,10 +214,12 @@ func TestLinkToAFileNeedsNoKey(t *testing.T) {
 		t.Fatalf("a link %s", a.Body)
 	}
 	file := s.do("GET", address, "")
-	if file.Code != http.StatusOK || file.Body.String() != "Hello" || file.Header().Get("ETag") != `"`+hashOf("Hello")+`"` {
+	if file.Code != http.StatusOK || file.Body.String() != "Hello" ||
+		file.Header().Get("ETag") != `"`+hashOf("Hello")+`"` {
 		t.Errorf("the link gives %d %s %v", file.Code, file.Body, file.Header())
 	}
-	if part := s.do("GET", address, "", "Range", "bytes=1-2"); part.Code != http.StatusPartialContent || part.Body.String() != "el" {
+	part := s.do("GET", address, "", "Range", "bytes=1-2")
+	if part.Code != http.StatusPartialContent || part.Body.String() != "el" {
 		t.Errorf("a part: %d %s", part.Code, part.Body)
 	}
 	if a := s.do("GET", address, "", "Range", "bytes=9-"); a.Code != http.StatusRequestedRangeNotSatisfiable {

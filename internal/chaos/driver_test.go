@@ -360,7 +360,8 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 func (d *driver) attach(dev device, in map[string]any) error {
 	body, _ := in["body"].(string)
 	query := url.Values{"account": {dev.number}, "type": {"document"}}
-	req, err := http.NewRequest(http.MethodPost, d.w.vendor.control+"/media?"+query.Encode(), bytes.NewReader(fileWith(body)))
+	to := d.w.vendor.control + "/media?" + query.Encode()
+	req, err := http.NewRequest(http.MethodPost, to, bytes.NewReader(fileWith(body)))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 	WrongAnswer      Rule = "1-wrong-answer"      // an answer that the contract does not allow for a valid request
 	FileChanged      Rule = "1-file-changed"      // a phone has another file than was asked for, or none
 	SentEarly        Rule = "1-sent-early"        // a scheduled message reached the vendor before its time
-	CanceledSent     Rule = "1-canceled-sent"     // canceled, but a phone has it, or it is not canceled although the gateway said so
+	CanceledSent     Rule = "1-canceled-sent"     // a phone has it, or the gateway only said that it was canceled
 	WrongEnd         Rule = "1-wrong-end"         // failed or expired without an explanation
 	Unearned         Rule = "1-unearned"          // delivered or read, but the vendor never reported it
 	SecondNetworkID  Rule = "2-second-network-id" // one message reached the vendor under two ids
@@ -147,9 +147,10 @@ type judging struct {
 
 func newJudging(e Evidence) *judging {
 	j := &judging{
-		Evidence: e, canceled: map[string]bool{}, asks: map[string]Ask{}, asked: map[string]Ask{}, messages: map[string]Message{},
-		written: map[string][]Message{},
-		taken:   map[networked][]string{}, given: map[networked]bool{}, readable: map[networked]Entry{},
+		Evidence: e, canceled: map[string]bool{}, asks: map[string]Ask{}, asked: map[string]Ask{},
+		messages: map[string]Message{},
+		written:  map[string][]Message{},
+		taken:    map[networked][]string{}, given: map[networked]bool{}, readable: map[networked]Entry{},
 		eventOf: map[[2]string][]string{}, told: map[string]string{}, delivered: map[string]bool{},
 		posted: map[string]int{},
 	}

@@ -94,7 +94,8 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 			return err
 		}),
 		each(ctx, db,
-			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left, media_id FROM message`+where+` ORDER BY n`,
+			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left, media_id
+			FROM message`+where+` ORDER BY n`,
 			func(r *sql.Rows) error {
 				var m Message
 				err := r.Scan(&m.ID, &m.Device, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body,

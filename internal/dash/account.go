@@ -118,7 +118,7 @@ func (d account) endSessions(w http.ResponseWriter, r *http.Request, v visit) er
 	return d.done(w, r, "All other browsers were signed out.", "/account")
 }
 
-// factorWords names the user's second factors; "" if there are none.
+// factorWords names the user's second factors. It returns "" for a user without any.
 func factorWords(f people.Factors) string {
 	var list []string
 	if f.App {

@@ -75,7 +75,8 @@ func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, se
 	}
 	p := people.New(people.Options{DB: db, Box: box, PasswordMemory: 64})
 	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
-		DB: db, Box: box, Library: shelves(t), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler), CheckURL: publicURL, Confirm: p.Users.Confirm,
+		DB: db, Box: box, Library: shelves(t), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler),
+		CheckURL: publicURL, Confirm: p.Users.Confirm,
 	})}
 	opts := Options{
 		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",

@@ -116,7 +116,8 @@ func New(opts Options) *Gateway {
 		}
 	}
 	c := &core{
-		db: opts.DB, box: opts.Box, library: opts.Library, cursors: paging.Cursors{Box: opts.Box}, log: opts.Log, sandbox: opts.Sandbox,
+		db: opts.DB, box: opts.Box, library: opts.Library, cursors: paging.Cursors{Box: opts.Box}, log: opts.Log,
+		sandbox:  opts.Sandbox,
 		checkURL: opts.CheckURL, checkVia: opts.CheckProxy, confirm: opts.Confirm,
 		now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    newKeyCache(opts.DB),

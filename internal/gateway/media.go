@@ -97,7 +97,8 @@ func (g Media) open(ctx context.Context, row store.MediaRow) (postern.Media, *bl
 	switch {
 	case row.Status == postern.MediaPending:
 		return row.Media, nil, &postern.Error{
-			Reason: postern.NotFound, RetryAfter: mediaWait, Detail: "the file is being fetched; try again, or wait for media.ready",
+			Reason: postern.NotFound, RetryAfter: mediaWait,
+			Detail: "the file is being fetched; try again, or wait for media.ready",
 		}
 	case row.Status == postern.MediaFailed:
 		return row.Media, nil, postern.Errorf(postern.NotFound, "the file could not be fetched")
@@ -139,13 +140,15 @@ func (g Media) Link(c access.Caller, id postern.MediaID) (Link, error) {
 }
 
 func (g Media) sign(l Link) string {
-	return hex.EncodeToString(g.box.MAC("media link", string(l.Workspace)+" "+string(l.ID)+" "+strconv.FormatInt(l.Expires, 10)))
+	text := string(l.Workspace) + " " + string(l.ID) + " " + strconv.FormatInt(l.Expires, 10)
+	return hex.EncodeToString(g.box.MAC("media link", text))
 }
 
 // OpenLink reads the file of a link. The error is NotFound if the link is not valid.
 func (g Media) OpenLink(ctx context.Context, l Link) (postern.Media, *blob.Reader, error) {
 	if !hmac.Equal([]byte(g.sign(l)), []byte(l.Signature)) || g.now().After(time.Unix(l.Expires, 0)) {
-		return postern.Media{}, nil, postern.Errorf(postern.NotFound, "the link is not valid, or has expired; ask for a new one")
+		return postern.Media{}, nil, postern.Errorf(postern.NotFound,
+			"the link is not valid, or has expired; ask for a new one")
 	}
 	row, err := g.db.Media.Get(ctx, l.Workspace, l.ID)
 	if err != nil {
@@ -230,7 +233,9 @@ func (g *core) later(c access.Caller, in NewMessage) (store.MediaRow, error) {
 	now := g.db.Now()
 	id := postern.NewMediaID()
 	return store.MediaRow{
-		Media:       postern.Media{ID: id, MIMEType: in.Media.MIMEType, Filename: in.Media.Filename, Status: postern.MediaPending},
+		Media: postern.Media{
+			ID: id, MIMEType: in.Media.MIMEType, Filename: in.Media.Filename, Status: postern.MediaPending,
+		},
 		WorkspaceID: c.Workspace(), DeviceID: in.DeviceID, Source: g.box.Seal([]byte(in.Media.URL), sourcePlace(id)),
 		NextAt: now, CreatedAt: now,
 	}, nil

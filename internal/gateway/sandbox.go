@@ -37,8 +37,8 @@ type SandboxNetwork interface {
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
 	Phone(number string) []PhoneMessage
-	// File reads the file of a message that the phone of a number shows. The error is NotFound
-	// if there is none. The caller closes it.
+	// File reads the file of a message that the phone of a number shows. The caller closes it. If
+	// the phone shows no such message, or one without a file, the error is NotFound.
 	File(number, networkID string) (io.ReadCloser, postern.Media, error)
 }
 

@@ -53,7 +53,8 @@ func TestTruncatedVideos(t *testing.T) {
 	data := bytes.Index(early, []byte("mdat"))
 	refuse(t, c, postern.KindVideo, file(t, "empty.mp4", early[:data+8]))
 	half := file(t, "half.mp4", early[:data+(len(early)-data)/2])
-	if p := prepare(t, c, postern.KindVideo, half); p.Duration > 2500*time.Millisecond || p.Duration < 500*time.Millisecond {
+	p := prepare(t, c, postern.KindVideo, half)
+	if p.Duration > 2500*time.Millisecond || p.Duration < 500*time.Millisecond { // of the video that is left
 		t.Errorf("half of a video of 3 s lasts %v", p.Duration)
 	}
 }

@@ -42,7 +42,8 @@ const (
 // EventTypes lists the types to which an endpoint can subscribe.
 func EventTypes() []EventType {
 	return []EventType{
-		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessagePlayed, MessageFailed,
+		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessagePlayed,
+		MessageFailed,
 		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, PollVote,
 		MediaReadyEv, MediaFailedEv,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,

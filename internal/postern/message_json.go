@@ -63,11 +63,13 @@ func (m Message) Object() MessageObject {
 	return MessageObject{
 		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From,
 		To:   m.To,
-		Body: m.Content.Text, Truncated: m.Content.Truncated, Media: m.Content.Media, ReplyTo: m.ReplyTo, Status: m.Status, Error: m.Error,
+		Body: m.Content.Text, Truncated: m.Content.Truncated, Media: m.Content.Media, ReplyTo: m.ReplyTo,
+		Status: m.Status, Error: m.Error,
 		NetworkID: m.NetworkID,
 		Source:    m.Source,
 		Metadata:  m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
-		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly, State: m.State,
+		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
+		State:  m.State,
 		SendAt: m.SendAt, Tally: m.TallyOf(),
 	}
 }
@@ -75,9 +77,10 @@ func (m Message) Object() MessageObject {
 // message returns the message of which o is the JSON form.
 func (o MessageObject) message() Message {
 	return Message{
-		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction, Content: Content{o.Type, o.Body, o.Truncated, o.Media, o.Extra, o.ReceivedOnly},
-		ChatID: o.ChatID,
-		From:   o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
+		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction,
+		Content: Content{o.Type, o.Body, o.Truncated, o.Media, o.Extra, o.ReceivedOnly},
+		ChatID:  o.ChatID,
+		From:    o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
 		Source:   o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
 		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, SendAt: o.SendAt, State: o.State,
@@ -144,7 +147,8 @@ func (m Message) arrival() Arrival {
 	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
 		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
-		Error: m.Error, Truncated: m.Content.Truncated, Media: m.Content.Media, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
+		Error: m.Error, Truncated: m.Content.Truncated, Media: m.Content.Media, Extra: m.Content.Extra,
+		ReceivedOnly: m.Content.ReceivedOnly,
 	}
 	if m.FromLID != "" {
 		r.FromLID = ChatOfLID(m.FromLID)

@@ -292,7 +292,9 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
 	if r, refused := errors.AsType[*network.Rejected](err); refused {
 		if m.FrameLeft { // an earlier attempt may have reached the recipient
-			err = &network.Rejected{Code: postern.Unconfirmed, Detail: "it may have arrived, and cannot be repeated: " + r.Detail}
+			err = &network.Rejected{
+				Code: postern.Unconfirmed, Detail: "it may have arrived, and cannot be repeated: " + r.Detail,
+			}
 		}
 		return l.settle(m, time.Time{}, err)
 	}

@@ -217,9 +217,10 @@ func expireFiles(t *db.Tx, before postern.Time, list []MediaRow) error {
 // RemoveOld expires a chunk of the workspace's files to send whose last message expired before
 // one time, and of its received files from before another time. It removes the rows of expired
 // files that no message shows. more is false when nothing is left to do.
-func (s Media) RemoveOld(ctx context.Context, ws postern.WorkspaceID, sent, received postern.Time) (more bool, err error) {
-	const old = `workspace_id = $1 AND status <> 'expired' AND used_at < $2 AND (message_id <> '') = (CAST($3 AS BIGINT) = 1)
-		ORDER BY used_at LIMIT $4 + 0`
+func (s Media) RemoveOld(ctx context.Context, ws postern.WorkspaceID,
+	sent, received postern.Time) (more bool, err error) {
+	const old = `workspace_id = $1 AND status <> 'expired' AND used_at < $2
+		AND (message_id <> '') = (CAST($3 AS BIGINT) = 1) ORDER BY used_at LIMIT $4 + 0`
 	for i, before := range []postern.Time{sent, received} {
 		list, err := s.list(ctx, old, ws, before, i, purgeChunk)
 		if err == nil && len(list) > 0 {

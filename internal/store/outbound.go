@@ -216,7 +216,8 @@ type QueuedMessage struct {
 
 // Next returns up to limit messages that a device still has to send, oldest first, except
 // those of some chats.
-func (s Outbox) Next(ctx context.Context, device postern.DeviceID, except []string, limit int) ([]QueuedMessage, error) {
+func (s Outbox) Next(ctx context.Context, device postern.DeviceID, except []string,
+	limit int) ([]QueuedMessage, error) {
 	if len(except) == 0 {
 		return s.queued(ctx, ``, device, limit)
 	}

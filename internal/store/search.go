@@ -197,7 +197,8 @@ func (s MessageSearch) look(limit int) int {
 	if s.ByTime() {
 		covered = s.DeviceID == ""
 	}
-	if covered && s.Text == "" && s.Devices == nil && s.Direction == "" && s.Kind == "" && s.Statuses == nil && !s.Archived {
+	if covered && s.Text == "" && s.Devices == nil && s.Direction == "" && s.Kind == "" && s.Statuses == nil &&
+		!s.Archived {
 		return max(plainScan, limit+1)
 	}
 	return max(messageScan, limit+1)
@@ -266,13 +267,15 @@ func (s Messages) way(ctx context.Context, ws postern.WorkspaceID, q MessageSear
 // newest messages are looked for in the order of the messages, which soon finds enough of them;
 // others through the index of words, which has few entries for them. PostgreSQL would choose by
 // statistics, which it may not have yet, and its index of words has no order.
-func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, query string, upper MessagePlace) (way, error) {
+func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, query string,
+	upper MessagePlace) (way, error) {
 	common := 0
 	err := s.look(ctx, `SELECT count(*) FROM (SELECT words FROM message_word WHERE workspace_id = $1 AND n < $2
 		ORDER BY n DESC LIMIT $3 + 0) AS newest WHERE words @@ CAST($4 AS tsquery)`,
 		[]any{ws, upper.N, messageScan, query}, &common)
 	if common >= commonWord {
-		return way{`message_word`, `workspace_id = ? AND coalesce(words @@ CAST(? AS tsquery), false)`, []any{ws, query}, false}, err
+		where := `workspace_id = ? AND coalesce(words @@ CAST(? AS tsquery), false)`
+		return way{`message_word`, where, []any{ws, query}, false}, err
 	}
 	from := `(SELECT n FROM message_word WHERE workspace_id = ? AND words @@ CAST(? AS tsquery) OFFSET 0) AS found`
 	return way{from, `? <> ''`, []any{ws, query, "x"}, false}, err

@@ -94,7 +94,8 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
 		postern.MediaReadyEv, postern.MediaFailedEv,
-		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited, postern.MessageDeleted, postern.PollVote,
+		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
+		postern.MessageDeleted, postern.PollVote,
 	}
 }
 

@@ -171,7 +171,8 @@ func TestTimerOfAChatIsKept(t *testing.T) {
 		c := k.Workspace("enterprise")
 		d := c.Link(phone)
 		set := func(seconds int) {
-			_, err := k.Vendor.SendContent(t.Context(), phone, reader, vendorsim.Content{Type: vendorsim.TypeTimer, Seconds: seconds})
+			timer := vendorsim.Content{Type: vendorsim.TypeTimer, Seconds: seconds}
+			_, err := k.Vendor.SendContent(t.Context(), phone, reader, timer)
 			if err != nil {
 				t.Fatal(err)
 			}

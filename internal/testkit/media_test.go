@@ -129,7 +129,8 @@ func sendFile(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device,
 		t.Fatalf("the phone shows %+v, %v", shown, err)
 	}
 	if shown.Type != tt.members["type"] || shown.Media.MimeType != tt.sentAs ||
-		shown.Media.ViewOnce != (tt.members["viewOnce"] != nil) || tt.members["body"] != nil && shown.Body != tt.members["body"] {
+		shown.Media.ViewOnce != (tt.members["viewOnce"] != nil) ||
+		tt.members["body"] != nil && shown.Body != tt.members["body"] {
 		t.Errorf("the phone shows a %s, %q with %+v", shown.Type, shown.Body, shown.Media)
 	}
 	if tt.members["type"] == "sticker" && (shown.Media.Width != 512 || shown.Media.Height != 512) {
@@ -276,9 +277,6 @@ func TestFilesAtURLsAreFetched(t *testing.T) {
 
 // TestLargestFileGoesBothWays: 100 MiB of noise, byte-equal at the phone and back.
 func TestLargestFileGoesBothWays(t *testing.T) {
-	if testing.Short() {
-		t.Skip("100 MiB four times")
-	}
 	t.Parallel()
 	k := testkit.Start(t)
 	c := k.Workspace("enterprise")
@@ -287,7 +285,9 @@ func TestLargestFileGoesBothWays(t *testing.T) {
 	content := make([]byte, postern.MaxMedia)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(content)
 	file := uploadFile(t, c, "noise.bin", content)
-	sendFile(t, k, c, d, file, fileCase{map[string]any{"type": "document"}, "noise.bin", content, "application/octet-stream", false})
+	sendFile(t, k, c, d, file, fileCase{
+		map[string]any{"type": "document"}, "noise.bin", content, "application/octet-stream", false,
+	})
 	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound",
 		withFile(file, map[string]any{"type": "document"}, map[string]any{"from": customer}), 200, nil)
 	message, _ := hooks.Await(postern.MediaReadyEv)[0].Event["message"].(map[string]any)

@@ -76,7 +76,7 @@ func (w *walker) marked(s *huma.Schema, raw []byte) *huma.Schema {
 }
 
 // mark returns the member by which one of the forms of s is known: the first one that it
-// requires and no other form has. It is "" if there is none.
+// requires and no other form has. If all its members stand in other forms too, mark returns "".
 func (c *Checker) mark(s *huma.Schema, i int) string {
 	for _, name := range c.resolve(s.OneOf[i]).Required {
 		having := 0

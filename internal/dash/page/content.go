@@ -122,7 +122,7 @@ func (o PollOption) votes() string {
 
 // Occasion is an event to which a message invites.
 type Occasion struct {
-	Name     string // "": there is none
+	Name     string // "" if the event has no name
 	Text     string
 	Link     string // by which to join; not a link, because a stranger chose it
 	Starts   time.Time
@@ -134,7 +134,7 @@ type Occasion struct {
 // Quote is a message to which another one replies.
 type Quote struct {
 	Who  string
-	Gist string // "": there is none
+	Gist string // "" if nothing can be said in one line
 	Href string // where the message is; "": it is gone
 }
 

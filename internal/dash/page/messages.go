@@ -170,7 +170,7 @@ type ChatView struct {
 
 // Attachment is a file that was uploaded and is not sent yet.
 type Attachment struct {
-	ID   string // "": there is none
+	ID   string // "" if no file was uploaded
 	Name string
 	Size string
 }

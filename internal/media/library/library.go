@@ -104,7 +104,8 @@ func (l *Library) Sendable(kind postern.Kind, mimeType string) error {
 	if err := media.Fits(kind, mimeType); err != nil {
 		return err
 	}
-	needs := kind == postern.KindVideo || kind == postern.KindSticker || kind == postern.KindVoice && mimeType != "audio/ogg"
+	needs := kind == postern.KindVideo || kind == postern.KindSticker ||
+		kind == postern.KindVoice && mimeType != "audio/ogg"
 	if needs && !l.converter.HasFFmpeg() {
 		return postern.Invalid("/type", "this server has no ffmpeg, which messages of this kind need; "+
 			"install it, or send the file as a document")
