@@ -97,20 +97,21 @@ func TestUnaskedAnswerIsNotTaken(t *testing.T) {
 	}
 }
 
-// A host sends an unasked answer a moment after each answer, when the next request
-// may be on its way already. It may be taken for the answer to that request, but
-// never for the answer to another tenant.
+// A host answers every request on a connection with what it was sent first there. That may be
+// taken for the answer to a later request of the same tenant, but never for the answer to
+// another tenant's.
 func TestUnaskedAnswerReachesNoOtherTenant(t *testing.T) {
 	t.Parallel()
 	url := speaker(t, func(c net.Conn) {
+		first := ""
 		eachRequest(c, func(r *http.Request) {
-			tenant := r.Header.Get("X-Tenant")
-			for _, status := range []string{"200 OK", "299 Unasked"} {
-				fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(tenant), tenant)
+			if first == "" {
+				first = r.Header.Get("X-Tenant")
 			}
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(first), first)
 		})
 	})
-	crowd(t, 10_000, url, func(tenant string, a Answer, err error) {
+	crowd(t, 1000, url, func(tenant string, a Answer, err error) {
 		if err != nil || string(a.Body) != tenant {
 			t.Errorf("%s is answered %d %q, %v", tenant, a.Status, a.Body, err)
 		}
