@@ -16,6 +16,7 @@ import (
 	"golang.org/x/image/draw"
 	"golang.org/x/image/webp"
 
+	"postern/internal/media/smalljpeg"
 	"postern/internal/postern"
 )
 
@@ -58,6 +59,11 @@ func (c *Converter) prepareImage(ctx context.Context, path, mimeType string) (Pr
 	size = turnedSize(size, o)
 	p := Prepared{Description: Description{MIMEType: mimeType, Width: size.X, Height: size.Y}}
 	asIs := mimeType == "image/jpeg" || mimeType == "image/png"
+	if mimeType == "image/jpeg" {
+		if p.Thumbnail, err = c.quickThumbnail(ctx, path, size, o); p.Thumbnail != nil || ctx.Err() != nil {
+			return p, err
+		}
+	}
 	err = c.decode(ctx, path, mimeType, func(img image.Image) error {
 		if p.Thumbnail = thumbnail(img, o); asIs {
 			return nil
@@ -75,6 +81,17 @@ func (c *Converter) prepareImage(ctx context.Context, path, mimeType string) (Pr
 		return Prepared{}, postern.Invalid("/media", "a picture that must be converted may have 25 million pixels")
 	}
 	return p, err
+}
+
+// quickThumbnail makes the thumbnail of a JPEG file without decoding all of its pixels. If the
+// file is of an unusual form or damaged, there is none, and an error.
+func (c *Converter) quickThumbnail(ctx context.Context, path string, size image.Point, o int) (b []byte, err error) {
+	quick := func(r io.Reader) (image.Image, error) { return smalljpeg.Decode(r, thumbnailSide) }
+	err = c.decodeWith(ctx, quick, path, int64(size.X)*int64(size.Y)/8, func(img image.Image) error {
+		b = thumbnail(img, o)
+		return nil
+	})
+	return b, err
 }
 
 // measureFile reads the size of a picture from its header.
@@ -107,13 +124,23 @@ func (c *Converter) decode(ctx context.Context, path, mimeType string, use func(
 	if pixels > maxDecoded || max(size.X, size.Y) > maxSide {
 		return errTooLarge
 	}
+	known, _ := codecs(mimeType)
+	return c.decodeWith(ctx, known.decode, path, pixels, use)
+}
+
+// decodeWith calls use with a picture. It takes a number of the pixels that are decoded at a
+// time, with 8 bytes for each.
+func (c *Converter) decodeWith(
+	ctx context.Context, decode func(io.Reader) (image.Image, error), path string, pixels int64,
+	use func(image.Image) error,
+) error {
 	if err := c.pixels.Acquire(ctx, pixels); err != nil {
 		return err
 	}
 	defer c.pixels.Release(pixels)
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	img, err := decodeFile(limited, path, mimeType)
+	img, err := decodeFile(limited, decode, path)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -123,14 +150,15 @@ func (c *Converter) decode(ctx context.Context, path, mimeType string, use func(
 	return use(img)
 }
 
-func decodeFile(ctx context.Context, path, mimeType string) (image.Image, error) {
+func decodeFile(
+	ctx context.Context, decode func(io.Reader) (image.Image, error), path string,
+) (image.Image, error) {
 	f, err := os.Open(path) //nolint:gosec // the caller names the file, not a sender
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	known, _ := codecs(mimeType)
-	return known.decode(bufio.NewReader(contextReader{ctx, f}))
+	return decode(bufio.NewReader(contextReader{ctx, f}))
 }
 
 // contextReader ends with its context: a decoder that goes on must read.

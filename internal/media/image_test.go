@@ -50,6 +50,9 @@ func TestImagesGetASizeAndAThumbnail(t *testing.T) {
 		{"line.png", pngOf(t, gradient(2000, 1)), 100, 1},
 		{"small.png", pngOf(t, gradient(8, 6)), 8, 6},
 		{"noise.png", pngOf(t, noise(900, 900)), 100, 100},
+		{"noise.jpg", jpegOf(t, noise(900, 900)), 100, 100},
+		{"half.jpg", jpegOf(t, gradient(300, 200)), 100, 66},
+		{"small.jpg", jpegOf(t, gradient(150, 90)), 100, 60},
 	} {
 		p := prepare(t, c, postern.KindImage, file(t, tt.name, tt.content))
 		if p.File != "" || len(p.Thumbnail) > media.MaxThumbnail {
@@ -61,6 +64,20 @@ func TestImagesGetASizeAndAThumbnail(t *testing.T) {
 		if want := "image/" + strings.Replace(tt.name[len(tt.name)-3:], "jpg", "jpeg", 1); p.MIMEType != want {
 			t.Errorf("%s: type %q", tt.name, p.MIMEType)
 		}
+	}
+}
+
+// A picture of which all pixels would need too much memory has a thumbnail nevertheless.
+func TestLargeJPEGFilesHaveAThumbnail(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	content := jpegOf(t, image.NewGray(image.Rect(0, 0, 9000, 9000)))
+	c, path := withoutFFmpeg(t), file(t, "large.jpg", content)
+	before := allocated()
+	p := prepare(t, c, postern.KindImage, path)
+	if grown := allocated() - before; grown > 9000*9000/8 {
+		t.Errorf("%d bytes were allocated", grown)
+	}
+	if p.Width != 9000 || len(p.Thumbnail) == 0 || sizeOf(t, p.Thumbnail) != image.Pt(100, 100) {
+		t.Errorf("the thumbnail has %d bytes, and the width is %d", len(p.Thumbnail), p.Width)
 	}
 }
 
