@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
+	"os"
 	"strings"
 	"time"
 
@@ -25,6 +27,12 @@ type Store interface {
 	// not grow with the content. If r or the storage fails, nothing is stored. A content
 	// that is there already becomes as young as a new one, so that a sweep keeps it.
 	Put(ctx context.Context, ws postern.WorkspaceID, r io.Reader) (Name, int64, error)
+	// Create creates an empty file for Adopt. The caller closes it, and removes it unless it was
+	// adopted.
+	Create() (*os.File, error)
+	// Adopt stores the whole content of a file from Create, as Put does, but without another
+	// copy if it can. The file must not be written any more; it can still be read.
+	Adopt(ctx context.Context, ws postern.WorkspaceID, f *os.File) (Name, int64, error)
 	// Open reads length bytes from offset; fewer if the blob ends before, and all that
 	// follow if length is negative. The reader ends with an error if the blob cannot be
 	// read to the end of the range. The caller closes it.
@@ -119,6 +127,11 @@ func copyHashed(ctx context.Context, w io.Writer, r io.Reader) (Hash, int64, err
 		return Hash{}, 0, fmt.Errorf("copy content: %w", err)
 	}
 	return Hash(hash.Sum(nil)), size, nil
+}
+
+// hashed returns the SHA-256 of a file, and its size in bytes.
+func hashed(ctx context.Context, f *os.File) (Hash, int64, error) {
+	return copyHashed(ctx, io.Discard, io.NewSectionReader(f, 0, math.MaxInt64))
 }
 
 // contextReader ends with the error of its context. It lives as long as one copy.

@@ -82,6 +82,22 @@ func (b *Bucket) Put(ctx context.Context, ws postern.WorkspaceID, r io.Reader) (
 	return name, size, b.publish(ctx, name, f, size)
 }
 
+// Create creates a temporary file.
+func (b *Bucket) Create() (*os.File, error) { return os.CreateTemp(b.scratch, "postern-*") }
+
+// Adopt uploads the file.
+func (b *Bucket) Adopt(ctx context.Context, ws postern.WorkspaceID, f *os.File) (Name, int64, error) {
+	if err := checkWorkspace(ws); err != nil {
+		return Name{}, 0, err
+	}
+	hash, size, err := hashed(ctx, f)
+	if err != nil {
+		return Name{}, 0, err
+	}
+	name := Name{Workspace: ws, Hash: hash}
+	return name, size, errors.Join(b.publish(ctx, name, f, size), os.Remove(f.Name()))
+}
+
 // unnamedFile creates a file that vanishes when it is closed or the process ends.
 func unnamedFile(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "postern-*")

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path"
+	"path/filepath"
 	"time"
 
 	"postern/internal/postern"
@@ -53,6 +54,30 @@ func (d *Directory) Put(ctx context.Context, ws postern.WorkspaceID, r io.Reader
 	}
 	if err != nil {
 		return Name{}, 0, errors.Join(err, ignoreMissing(d.root.Remove(temp)))
+	}
+	return name, size, nil
+}
+
+// Create creates a temporary file.
+func (d *Directory) Create() (*os.File, error) {
+	return d.root.OpenFile(tempName(), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+}
+
+// Adopt renames the file when all of it is on the disk.
+func (d *Directory) Adopt(ctx context.Context, ws postern.WorkspaceID, f *os.File) (Name, int64, error) {
+	if err := checkWorkspace(ws); err != nil {
+		return Name{}, 0, err
+	}
+	hash, size, err := hashed(ctx, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	name := Name{Workspace: ws, Hash: hash}
+	if err == nil {
+		err = d.publish(tempDir+"/"+filepath.Base(f.Name()), name)
+	}
+	if err != nil {
+		return Name{}, 0, err
 	}
 	return name, size, nil
 }

@@ -98,6 +98,25 @@ func TestTidyRemovesOnlyOldTemporaryFiles(t *testing.T) {
 	get(t, d, kept, 0, -1)
 }
 
+// A file that is adopted is not written a second time.
+func TestDirectoryAdoptsWithoutACopy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := openDirectory(t, dir)
+	f := created(t, d, noise(1, 1000))
+	before, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := d.Adopt(t.Context(), workspace, f); err != nil {
+		t.Fatal(err)
+	}
+	left := files(t, dir)
+	if after, err := os.Stat(left[0]); err != nil || len(left) != 1 || !os.SameFile(before, after) {
+		t.Errorf("left %q, %v, want the same file", left, err)
+	}
+}
+
 func TestDirectoryThatFailsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

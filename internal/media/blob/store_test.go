@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -55,6 +56,62 @@ func TestSameContentIsStoredOnce(t *testing.T) {
 			t.Error("the copy of one workspace was lost with that of the other")
 		}
 	})
+}
+
+func TestAdoptedFileIsABlobLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	everyStore(t, func(t *testing.T, s storage) {
+		content := noise(9, 100_000)
+		f := created(t, s, content)
+		name, size, err := s.Adopt(t.Context(), workspace, f)
+		if err != nil || size != 100_000 || name != put(t, s, workspace, content) {
+			t.Errorf("Adopt = %v, %d, %v", name, size, err)
+		}
+		if got, err := io.ReadAll(io.NewSectionReader(f, 0, size)); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("the file cannot be read any more: %v", err)
+		}
+		if _, _, err := s.Adopt(t.Context(), workspace, created(t, s, content)); err != nil {
+			t.Errorf("Adopt of the same content = %v", err)
+		}
+		if left := s.left(); len(left) != 1 {
+			t.Errorf("stored %q, want one copy", left)
+		}
+		if got := get(t, s, name, 0, -1); !bytes.Equal(got, content) {
+			t.Error("the copy differs from the file")
+		}
+	})
+}
+
+func TestFileThatIsNotAdoptedIsNotStored(t *testing.T) {
+	t.Parallel()
+	everyStore(t, func(t *testing.T, s storage) {
+		f := created(t, s, noise(9, 100_000))
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, _, err := s.Adopt(canceled, workspace, f); !errors.Is(err, context.Canceled) {
+			t.Errorf("Adopt = %v, want context.Canceled", err)
+		}
+		if _, _, err := s.Adopt(t.Context(), "ws_../x", f); err == nil {
+			t.Error("a hostile workspace was taken")
+		}
+		if len(walk(t, s)) != 0 {
+			t.Error("the file was stored")
+		}
+	})
+}
+
+// created is a file for Adopt. It is removed at the end, unless it was adopted.
+func created(t *testing.T, s blob.Store, content []byte) *os.File {
+	t.Helper()
+	f, err := s.Create()
+	if err == nil {
+		_, err = f.Write(content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) })
+	return f
 }
 
 func TestConcurrentPutsOfTheSameContentAgree(t *testing.T) {

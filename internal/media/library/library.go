@@ -43,14 +43,27 @@ func Open(blobs blob.Store, scratch string) (*Library, error) {
 // Scratch creates a file in transit. The caller closes it and removes it; [Discard] does both. The
 // error has the reason Unavailable if the disk is nearly full.
 func (l *Library) Scratch() (*os.File, error) {
+	f, err := l.blobs.Create()
+	if err != nil {
+		return nil, err
+	}
+	return f, l.leavesRoom(f)
+}
+
+// leavesRoom discards a new file if the disk is nearly full.
+func (l *Library) leavesRoom(f *os.File) error {
 	var disk syscall.Statfs_t
-	if err := syscall.Statfs(l.scratch, &disk); err != nil {
-		return nil, fmt.Errorf("read the free disk space: %w", err)
+	err := syscall.Fstatfs(int(f.Fd()), &disk) //nolint:gosec // a descriptor
+	switch {
+	case err != nil:
+		err = fmt.Errorf("read the free disk space: %w", err)
+	case disk.Bavail*uint64(disk.Bsize) < l.floor: //nolint:gosec // the size of a block is positive
+		err = postern.Errorf(postern.Unavailable, "the disk of the server is nearly full, so it takes no files")
+	default:
+		return nil
 	}
-	if disk.Bavail*uint64(disk.Bsize) < l.floor { //nolint:gosec // the size of a block is positive
-		return nil, postern.Errorf(postern.Unavailable, "the disk of the server is nearly full, so it takes no files")
-	}
-	return os.CreateTemp(l.scratch, "file-")
+	Discard(f)
+	return err
 }
 
 // Discard closes a file in transit and removes it.
@@ -73,16 +86,13 @@ func (l *Library) Take(ctx context.Context, ws postern.WorkspaceID, r io.Reader)
 	return l.Keep(ctx, ws, f)
 }
 
-// Keep stores a file in transit. The caller still discards it.
+// Keep stores a file in transit, which is not written any more. The caller still discards it.
 func (l *Library) Keep(ctx context.Context, ws postern.WorkspaceID, f *os.File) (postern.Media, error) {
 	d, err := l.converter.Describe(ctx, f.Name())
 	if err != nil {
 		return postern.Media{}, err
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return postern.Media{}, err
-	}
-	name, size, err := l.blobs.Put(ctx, ws, f)
+	name, size, err := l.blobs.Adopt(ctx, ws, f)
 	return postern.Media{
 		MIMEType: d.MIMEType, Size: size, SHA256: name.Hash.String(), Status: postern.MediaReady,
 		Duration: d.Duration.Round(time.Millisecond).Seconds(), Width: d.Width, Height: d.Height,
@@ -148,8 +158,11 @@ func (l *Library) fetch(ctx context.Context, ws postern.WorkspaceID, m postern.M
 		return nil, err
 	}
 	defer r.Close()
-	f, err := l.Scratch()
+	f, err := os.CreateTemp(l.scratch, "file-")
 	if err != nil {
+		return nil, err
+	}
+	if err := l.leavesRoom(f); err != nil {
 		return nil, err
 	}
 	if _, err = io.Copy(f, r); err == nil {
