@@ -36,9 +36,9 @@ func files(t *testing.T) (list []figure) {
 	ready := 0
 	for _, size := range []int{100_000, 1 << 20} {
 		name := fmt.Sprintf("pictures of %d kB ", size/1000)
-		sent := figure{name: name + "sent", unit: "/s", extra: "each another one, with a thumbnail"}
-		same := figure{name: name + "sent, the same to all", unit: "/s", extra: "uploaded once for each device"}
-		got := figure{name: name + "received", unit: "/s", extra: "written to media.ready at the receiver"}
+		sent := pictureFigure{name: name + "sent", extra: "each another one, with a thumbnail"}
+		same := pictureFigure{name: name + "sent, the same to all", extra: "uploaded once for each device"}
+		got := pictureFigure{name: name + "received", extra: "written to media.ready at the receiver"}
 		for range rounds {
 			pictures, ids := make([][]byte, total), make([]postern.MediaID, total)
 			for i := range pictures {
@@ -47,7 +47,7 @@ func files(t *testing.T) (list []figure) {
 				c.Upload("a.jpg", bytes.NewReader(pictures[i]), &m)
 				ids[i] = m.ID
 			}
-			bareRate := timed(total, func() {
+			sent.bare.add(t, total, func() {
 				inParallel(fileDevices, func(n int) error {
 					for i := range filesByDevice {
 						if err := clients.SendImage(t.Context(), n, "15005550002", pictures[n*filesByDevice+i]); err != nil {
@@ -57,29 +57,49 @@ func files(t *testing.T) (list []figure) {
 					return nil
 				}, t)
 			})
-			sent.ours = append(sent.ours, timed(total, func() { sendPictures(t, c, k, devices, ids) }))
-			sent.bare = append(sent.bare, bareRate)
+			sent.ours.add(t, total, func() { sendPictures(t, c, k, devices, ids) })
 			var one postern.Media
 			c.Upload("b.jpg", bytes.NewReader(noisy(size)), &one)
-			same.ours = append(same.ours, timed(total, func() {
-				sendPictures(t, c, k, devices, repeat(one.ID, total))
-			}))
-			same.bare = append(same.bare, bareRate)
+			same.ours.add(t, total, func() { sendPictures(t, c, k, devices, repeat(one.ID, total)) })
+			same.bare = sent.bare
 			ready += total
-			got.ours = append(got.ours, timed(total, func() {
+			got.ours.add(t, total, func() {
 				writePictures(t, k, "+1555000%04d", pictures)
 				hooks.AwaitCount(postern.MediaReadyEv, ready)
-			}))
-			got.bare = append(got.bare, timed(total, func() {
+			})
+			got.bare.add(t, total, func() {
 				writePictures(t, k, "+1555900%04d", pictures)
 				if err := clients.AwaitFetched(t.Context(), ready); err != nil {
 					t.Fatal(err)
 				}
-			}))
+			})
 		}
-		list = append(list, sent, same, got)
+		list = append(list, sent.figure(), same.figure(), got.figure())
 	}
 	return list
+}
+
+// pictureFigure is a figure about pictures, with the processor time of each. Both sides include
+// the simulated vendor, which takes the files or hands them out.
+type pictureFigure struct {
+	name, extra string
+	ours, bare  pieces
+}
+
+func (p pictureFigure) figure() figure {
+	extra := fmt.Sprintf("%s; processor time %.2f ms, bare %.2f", p.extra, median(p.ours.costs), median(p.bare.costs))
+	return figure{name: p.name, unit: "/s", extra: extra, ours: p.ours.rates, bare: p.bare.rates}
+}
+
+// pieces are samples of the pieces per second and of the processor time of each, in milliseconds.
+type pieces struct{ rates, costs []float64 }
+
+// add measures do, which does n pieces.
+func (p *pieces) add(t *testing.T, n int, do func()) {
+	t.Helper()
+	before := processorTime(t)
+	p.rates = append(p.rates, timed(n, do))
+	p.costs = append(p.costs, (processorTime(t)-before).Seconds()*1000/float64(n))
 }
 
 func repeat(id postern.MediaID, n int) []postern.MediaID {
