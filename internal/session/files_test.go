@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -394,4 +395,46 @@ func TestPhoneIsAskedAfterFailures(t *testing.T) {
 			t.Errorf("the phone was asked %d times, and the file is %+v", o.asked.Load(), file)
 		}
 	})
+}
+
+// A received file costs two commits: one with its message, and one that says that it is ready,
+// with its event. Files that are ready at the same time may share one.
+func TestReceivedFileCostsTwoCommits(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		for n := range 3 {
+			before := w.commits()
+			id, err := w.net.Attach(t.Context(), account, customer, []byte{byte(n)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.settle(0)
+			if got := w.received(d, id); got.Status != postern.MediaReady {
+				t.Fatalf("the file is %+v", got)
+			}
+			if got := w.commits() - before; got != 2 {
+				t.Errorf("a received file costs %d commits, want 2", got)
+			}
+		}
+	})
+}
+
+// commits counts the commits in SQLite's journal (https://sqlite.org/fileformat2.html, 4.1): the
+// last page of each one has the size of the database beside it. The journal starts over after more than a
+// hundred commits.
+func (w *world) commits() (n int) {
+	w.t.Helper()
+	const header, frame = 32, 24
+	b, err := os.ReadFile(filepath.Join(w.dir, "postern.db-wal"))
+	if err != nil || len(b) < header {
+		w.t.Fatalf("%d bytes, %v", len(b), err)
+	}
+	page := int(binary.BigEndian.Uint32(b[8:]))
+	for at := header; at+frame+page <= len(b); at += frame + page {
+		current := bytes.Equal(b[at+8:at+16], b[16:24]) // and not of the journal before
+		if current && binary.BigEndian.Uint32(b[at+4:]) != 0 {
+			n++
+		}
+	}
+	return n
 }

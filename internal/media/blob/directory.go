@@ -24,7 +24,10 @@ const (
 
 // Directory is a Store in a directory of the local machine, or one that machines share.
 // Paths cannot leave it, not even through symbolic links.
-type Directory struct{ root *os.Root }
+type Directory struct {
+	root *os.Root
+	sync func(*os.File) error // waits until the disk has a file or directory
+}
 
 // OpenDirectory opens a directory, and creates it if it is missing.
 func OpenDirectory(name string) (*Directory, error) {
@@ -38,7 +41,7 @@ func OpenDirectory(name string) (*Directory, error) {
 	if err := root.MkdirAll(tempDir, dirMode); err != nil {
 		return nil, fmt.Errorf("create media directory: %w", err)
 	}
-	return &Directory{root: root}, nil
+	return &Directory{root: root, sync: (*os.File).Sync}, nil
 }
 
 // Put writes a temporary file, which gets its name when all of it is on the disk.
@@ -70,7 +73,7 @@ func (d *Directory) Adopt(ctx context.Context, ws postern.WorkspaceID, f *os.Fil
 	}
 	hash, size, err := hashed(ctx, f)
 	if err == nil {
-		err = f.Sync()
+		err = d.sync(f)
 	}
 	name := Name{Workspace: ws, Hash: hash}
 	if err == nil {
@@ -92,7 +95,7 @@ func (d *Directory) write(ctx context.Context, name string, r io.Reader) (Hash, 
 	}
 	hash, size, err := copyHashed(ctx, f, r)
 	if err == nil {
-		err = f.Sync()
+		err = d.sync(f)
 	}
 	return hash, size, errors.Join(err, f.Close())
 }
@@ -113,7 +116,7 @@ func (d *Directory) publish(temp string, name Name) error {
 	if err != nil {
 		return err
 	}
-	return d.sync(path.Dir(key))
+	return d.syncDir(path.Dir(key))
 }
 
 // makeParents creates the directories above a blob, so that a crash does not lose them.
@@ -122,15 +125,15 @@ func (d *Directory) makeParents(key string) error {
 	if err := d.root.MkdirAll(parent, dirMode); err != nil {
 		return err
 	}
-	return errors.Join(d.sync(path.Dir(parent)), d.sync("."))
+	return errors.Join(d.syncDir(path.Dir(parent)), d.syncDir("."))
 }
 
-func (d *Directory) sync(dir string) error {
+func (d *Directory) syncDir(dir string) error {
 	f, err := d.root.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(d.sync(f), f.Close())
 }
 
 // Open opens the file. A file that is deleted meanwhile is read to its end.

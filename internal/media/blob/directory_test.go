@@ -117,6 +117,23 @@ func TestDirectoryAdoptsWithoutACopy(t *testing.T) {
 	}
 }
 
+// The disk must have the bytes of a file and its name, once each. The directories above the first
+// file of a workspace need two more.
+func TestStoredFileWaitsTwiceForTheDisk(t *testing.T) {
+	t.Parallel()
+	d := openDirectory(t, t.TempDir())
+	syncs := d.CountSyncs()
+	for _, want := range []int64{4, 2} {
+		before := syncs.Load()
+		if _, _, err := d.Adopt(t.Context(), workspace, created(t, d, noise(1, 1000))); err != nil {
+			t.Fatal(err)
+		}
+		if got := syncs.Load() - before; got != want {
+			t.Errorf("the disk was waited for %d times, want %d", got, want)
+		}
+	}
+}
+
 func TestDirectoryThatFailsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
