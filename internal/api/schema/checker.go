@@ -46,28 +46,30 @@ func (c *Checker) Prepare(s *huma.Schema) error {
 			return err
 		}
 	}
-	return c.oneDefault(s)
+	return c.tellsApart(s)
 }
 
-var errNoMark = errors.New("a body's schema has a form without a field of its own, and no discriminator")
+var (
+	errNoMark   = errors.New("a body's schema has a form without a field of its own, and no discriminator")
+	errOptional = errors.New("a body's schema has a form that does not require the discriminator")
+	errUsual    = errors.New("a body's schema has a form without a discriminator that allows one")
+)
 
-// oneDefault refuses a choice between forms that cannot be told apart: more than one can do
-// without the discriminator or, if there is no discriminator, has no mark.
-func (c *Checker) oneDefault(s *huma.Schema) error {
-	defaults := 0
-	for i, form := range s.OneOf {
-		if s.Discriminator == nil {
-			if c.mark(s, i) == "" {
-				return errNoMark
-			}
-			continue
-		}
-		if !slices.Contains(c.resolve(form).Required, s.Discriminator.PropertyName) {
-			defaults++
-		}
+// tellsApart refuses a choice between forms that cannot be told apart: each must require the
+// discriminator or, if there is no discriminator, have a mark. The usual form must not allow
+// the discriminator.
+func (c *Checker) tellsApart(s *huma.Schema) error {
+	typed, usual := c.typed(s)
+	if usual != nil && (usual.AdditionalProperties != false || usual.Properties[typed.Discriminator.PropertyName] != nil) {
+		return errUsual
 	}
-	if defaults > 1 {
-		return fmt.Errorf("a body's schema has %d default forms", defaults)
+	for i, form := range s.OneOf {
+		if typed == nil && c.mark(s, i) == "" {
+			return errNoMark
+		}
+		if typed == s && !slices.Contains(c.resolve(form).Required, s.Discriminator.PropertyName) {
+			return errOptional
+		}
 	}
 	return nil
 }

@@ -13,9 +13,8 @@ import (
 )
 
 // choice reads an object that has one of several forms. The discriminator, which
-// may be its last member, names the form; without one the object has the default
-// form, whose schema does not require the discriminator. If the schema has no
-// discriminator, each form is known by its mark.
+// may be its last member, names the form; an object without one has the usual form,
+// if there is one. If the schema has no discriminator, each form is known by its mark.
 func (w *walker) choice(s *huma.Schema) error {
 	raw, err := w.dec.ReadValue()
 	if err != nil {
@@ -25,11 +24,11 @@ func (w *walker) choice(s *huma.Schema) error {
 		checker: w.checker, dec: again(raw),
 		depth: w.depth + w.dec.StackDepth(), offset: w.at() - int64(len(raw)), path: w.path,
 	}
-	if s.Discriminator == nil {
-		err = inner.value(inner.marked(s, raw))
+	if typed, usual := w.checker.typed(s); typed != nil {
+		inner.named = typed.Discriminator.PropertyName
+		err = inner.value(inner.chosen(typed, usual, raw))
 	} else {
-		inner.named = s.Discriminator.PropertyName
-		err = inner.value(inner.chosen(s, raw))
+		err = inner.value(inner.marked(s, raw))
 	}
 	w.bad, w.values = append(w.bad, inner.bad...), w.values+inner.values
 	return err
@@ -42,10 +41,10 @@ func again(raw []byte) *jsontext.Decoder {
 }
 
 // chosen returns the schema that the discriminator of an object names. It notes
-// a discriminator that names none. The object is then checked against the default
+// a discriminator that names none. The object is then checked against the usual
 // form; without one, nothing is known about the object.
-func (w *walker) chosen(s *huma.Schema, raw []byte) *huma.Schema {
-	d, usual := s.Discriminator, w.checker.defaultForm(s)
+func (w *walker) chosen(s, usual *huma.Schema, raw []byte) *huma.Schema {
+	d := s.Discriminator
 	place := postern.Step(d.PropertyName)
 	name, kind := discriminatorOf(raw, d.PropertyName)
 	switch {
@@ -113,14 +112,19 @@ func hasMember(raw []byte, name string) bool {
 	return false
 }
 
-// defaultForm returns the form of s that does not require the discriminator, or nil.
-func (c *Checker) defaultForm(s *huma.Schema) *huma.Schema {
-	for _, form := range s.OneOf {
-		if form = c.resolve(form); !slices.Contains(form.Required, s.Discriminator.PropertyName) {
-			return form
+// typed returns the choice whose discriminator names the form of an object, or nil: s itself,
+// or one of the two forms of s. The other is then the usual form, of an object without a
+// discriminator.
+func (c *Checker) typed(s *huma.Schema) (choice, usual *huma.Schema) {
+	if s.Discriminator != nil {
+		return s, nil
+	}
+	for i, form := range s.OneOf {
+		if form = c.resolve(form); form.Discriminator != nil && len(s.OneOf) == 2 {
+			return form, c.resolve(s.OneOf[1-i])
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // discriminatorOf finds a member of an object; its kind is invalid when the

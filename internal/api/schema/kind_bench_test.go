@@ -13,6 +13,8 @@ type sendKind struct{}
 
 func (sendKind) Schema(r huma.Registry) *huma.Schema {
 	text := r.Schema(reflect.TypeFor[send](), true, "")
+	form := r.SchemaFromRef(text.Ref)
+	form.Required = append(form.Required, "type")
 	location := r.Schema(reflect.TypeFor[location](), true, "")
 	return &huma.Schema{
 		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},

@@ -29,11 +29,6 @@ type content struct{}
 
 func (content) Schema(r huma.Registry) *huma.Schema {
 	text := r.Schema(reflect.TypeFor[text](), true, "")
-	return textOrLocation(r, text)
-}
-
-// textOrLocation is the choice between a schema of a text and that of a location.
-func textOrLocation(r huma.Registry, text *huma.Schema) *huma.Schema {
 	location := r.Schema(reflect.TypeFor[location](), true, "")
 	return &huma.Schema{
 		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},
@@ -48,13 +43,16 @@ type place struct{}
 // usual is the form of a body without a type.
 type usual struct {
 	_    struct{} `additionalProperties:"false"`
-	Type string   `json:"type,omitempty" enum:"text"`
 	Body string   `json:"body" minLength:"1" maxLength:"3"`
 }
 
 func (place) Schema(r huma.Registry) *huma.Schema {
-	text := r.Schema(reflect.TypeFor[usual](), true, "")
-	return textOrLocation(r, text)
+	return withoutType(r, content{}.Schema(r), reflect.TypeFor[usual]())
+}
+
+// withoutType is the choice between a typed body and one of a form that has no type.
+func withoutType(r huma.Registry, typed *huma.Schema, usual reflect.Type) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, OneOf: []*huma.Schema{typed, r.Schema(usual, true, "")}}
 }
 
 type option struct {
@@ -201,22 +199,27 @@ func TestEveryFormat(t *testing.T) {
 // TestPrepareRefusesWhatNoCheckHonours: a schema must not promise more.
 func TestPrepareRefusesWhatNoCheckHonours(t *testing.T) {
 	one, two := 1, 2.0
-	plain := &huma.Schema{Type: huma.TypeString}
+	plain, open := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeObject}
+	typed := func(forms ...*huma.Schema) *huma.Schema {
+		d := &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}}
+		for i := range forms {
+			d.Mapping[string(rune('a'+i))] = ""
+		}
+		return &huma.Schema{Type: huma.TypeObject, OneOf: forms, Discriminator: d}
+	}
 	for name, s := range map[string]*huma.Schema{
-		"multipleOf":       {Type: huma.TypeInteger, MultipleOf: &two},
-		"uniqueItems":      {Type: huma.TypeArray, UniqueItems: true, Items: plain},
-		"minProperties":    {Type: huma.TypeObject, MinProperties: &one},
-		"allOf":            {Type: huma.TypeObject, AllOf: []*huma.Schema{plain}},
-		"no discriminator": {OneOf: []*huma.Schema{plain, plain}},
-		"encoding":         {Type: huma.TypeString, ContentEncoding: "base32"},
-		"enum":             {Type: huma.TypeInteger, Enum: []any{1}},
-		"format":           {Type: huma.TypeString, Format: "iri"},
-		"pattern":          {Type: huma.TypeString, Pattern: "("},
-		"type":             {Type: "null"},
-		"2 default forms": {
-			OneOf:         []*huma.Schema{plain, plain},
-			Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{"a": "", "b": ""}},
-		},
+		"multipleOf":                         {Type: huma.TypeInteger, MultipleOf: &two},
+		"uniqueItems":                        {Type: huma.TypeArray, UniqueItems: true, Items: plain},
+		"minProperties":                      {Type: huma.TypeObject, MinProperties: &one},
+		"allOf":                              {Type: huma.TypeObject, AllOf: []*huma.Schema{plain}},
+		"no discriminator":                   {OneOf: []*huma.Schema{plain, plain}},
+		"encoding":                           {Type: huma.TypeString, ContentEncoding: "base32"},
+		"enum":                               {Type: huma.TypeInteger, Enum: []any{1}},
+		"format":                             {Type: huma.TypeString, Format: "iri"},
+		"pattern":                            {Type: huma.TypeString, Pattern: "("},
+		"type":                               {Type: "null"},
+		"does not require the discriminator": typed(plain, plain),
+		"that allows one":                    {Type: huma.TypeObject, OneOf: []*huma.Schema{typed(), open}},
 	} {
 		c := NewChecker(huma.NewMapRegistry("#/", huma.DefaultSchemaNamer))
 		inner := &huma.Schema{Type: huma.TypeObject,

@@ -185,14 +185,22 @@ func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 	if values, free := s.AdditionalProperties.(*huma.Schema); free {
 		return values, nil
 	}
-	for have := range s.Properties {
-		if strings.EqualFold(have, name) {
-			return nil, postern.Errorf(postern.MalformedRequest,
-				"the body contains a field whose name is capitalized differently than documented, at byte %d", w.at())
-		}
+	if w.hasFolded(s, name) {
+		return nil, postern.Errorf(postern.MalformedRequest,
+			"the body contains a field whose name is capitalized differently than documented, at byte %d", w.at())
 	}
 	w.invalid(postern.Step(name), "there is no such field")
 	return nil, nil
+}
+
+// hasFolded tells whether an object has a member of this name in another case.
+func (w *walker) hasFolded(s *huma.Schema, name string) bool {
+	for have := range s.Properties {
+		if strings.EqualFold(have, name) {
+			return true
+		}
+	}
+	return w.dec.StackDepth() == 1 && strings.EqualFold(w.named, name)
 }
 
 // array reads the items of an array.

@@ -22,33 +22,62 @@ type Kind struct {
 
 // OneOf registers the component name, a body that is one of kinds, and returns a
 // reference to it. The type T has the members of all kinds; each kind gets a
-// component of its own, without the members that only other kinds take. The first
-// kind is that of a body without a type. Kinds that require a member that T does not
-// have are left out.
+// component of its own, without the members that only other kinds take. A body of
+// the first kind may leave its type out: that is one more component, since each form
+// that a discriminator names must require it. Kinds that require a member that T does
+// not have are left out.
 func OneOf[T any](r huma.Registry, name string, kinds []Kind) *huma.Schema {
 	all := huma.SchemaFromType(r, reflect.TypeFor[T]())
-	one := &huma.Schema{
-		Type: huma.TypeObject, Discriminator: &huma.Discriminator{PropertyName: discriminator,
-			Mapping: map[string]string{}},
+	typed := &huma.Schema{
+		Type: huma.TypeObject, Description: "The type says which.",
+		Discriminator: &huma.Discriminator{PropertyName: discriminator, Mapping: map[string]string{}},
 	}
-	for i, k := range kinds {
+	for _, k := range kinds {
 		if slices.ContainsFunc(k.Required, func(member string) bool { return all.Properties[member] == nil }) {
 			continue
 		}
-		component := name + strings.ToUpper(k.Type[:1]) + k.Type[1:]
-		r.Map()[component] = k.form(all, kinds, i == 0)
-		ref := &huma.Schema{Ref: components + component}
-		one.OneOf = append(one.OneOf, ref)
-		one.Discriminator.Mapping[k.Type] = ref.Ref
+		ref := register(r, name+strings.ToUpper(k.Type[:1])+k.Type[1:], k.form(all, kinds))
+		typed.OneOf = append(typed.OneOf, ref)
+		typed.Discriminator.Mapping[k.Type] = ref.Ref
 	}
-	r.Map()[name] = one
+	return register(r, name, &huma.Schema{Type: huma.TypeObject, OneOf: []*huma.Schema{
+		register(r, name+"WithType", typed),
+		register(r, name+"WithoutType", kinds[0].untyped(all, kinds)),
+	}})
+}
+
+// register adds a component and returns a reference to it.
+func register(r huma.Registry, name string, s *huma.Schema) *huma.Schema {
+	r.Map()[name] = s
 	return &huma.Schema{Ref: components + name}
 }
 
-// form returns the part of all that k takes.
-func (k Kind) form(all *huma.Schema, kinds []Kind, usual bool) *huma.Schema {
+// form returns the part of all that k takes, with a type.
+func (k Kind) form(all *huma.Schema, kinds []Kind) *huma.Schema {
+	s := k.part(all, kinds)
+	kind := *all.Properties[discriminator]
+	kind.Enum, kind.Examples, kind.Default = []any{k.Type}, []any{k.Type}, nil
+	s.Properties[discriminator] = &kind
+	s.Required = append(s.Required, discriminator)
+	slices.Sort(s.Required)
+	s.PrecomputeMessages()
+	return s
+}
+
+// untyped returns the part of all that k takes, without a type.
+func (k Kind) untyped(all *huma.Schema, kinds []Kind) *huma.Schema {
+	s := k.part(all, kinds)
+	s.Description = "Without a type, a message is of the type " + k.Type + "."
+	slices.Sort(s.Required)
+	s.PrecomputeMessages()
+	return s
+}
+
+// part returns the members of all that k takes, except the type.
+func (k Kind) part(all *huma.Schema, kinds []Kind) *huma.Schema {
 	s, own := *all, k.own()
-	s.Properties, s.Required = maps.Clone(all.Properties), slices.Clone(all.Required)
+	s.Properties, s.Required = maps.Clone(all.Properties), slices.Concat(all.Required, k.Required)
+	delete(s.Properties, discriminator)
 	for _, other := range kinds {
 		for _, member := range other.own() {
 			if !slices.Contains(own, member) {
@@ -56,15 +85,6 @@ func (k Kind) form(all *huma.Schema, kinds []Kind, usual bool) *huma.Schema {
 			}
 		}
 	}
-	s.Required = append(s.Required, k.Required...)
-	kind := *all.Properties[discriminator]
-	kind.Enum, kind.Examples = []any{k.Type}, []any{k.Type}
-	if !usual {
-		kind.Default, s.Required = nil, append(s.Required, discriminator)
-	}
-	s.Properties[discriminator] = &kind
-	slices.Sort(s.Required)
-	s.PrecomputeMessages()
 	return &s
 }
 
