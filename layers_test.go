@@ -28,6 +28,7 @@ var layers = map[string]string{
 	"internal/api":                 "internal/access internal/api/schema internal/api/spec internal/gateway internal/media internal/media/blob internal/obs internal/paging internal/postern internal/problem internal/qrcode internal/ratelimit internal/reference",
 	"internal/api/schema":          "internal/postern",
 	"internal/api/spec":            "internal/postern internal/problem internal/reference",
+	"internal/api/spec/spectest":   "",
 	"internal/problem":             "internal/obs internal/postern",
 	"internal/web":                 "internal/obs internal/postern internal/problem internal/ratelimit internal/reference",
 	"internal/listen":              "internal/egress internal/postern internal/seal",

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/andybalholm/brotli"
+
+	"postern/internal/api/spec/spectest"
 )
 
 // secretNames are the fields of responses whose holder may do something with them alone.
@@ -35,7 +37,7 @@ func TestResponsesWithASecretAreNeverCompressed(t *testing.T) {
 			t.Errorf("%s %s may be compressed", r.method, id)
 		}
 		op, _, _ := described().find(r.method, strings.Split(target, "?")[0])
-		for _, name := range fieldsOf(pointer(op.place, "responses", "200")) {
+		for _, name := range fieldsOf(spectest.Pointer(op.place, "responses", "200")) {
 			if slices.Contains(secretNames(), name) {
 				t.Errorf("%s may be compressed, and its response has the field %q", id, name)
 			}

@@ -1,14 +1,12 @@
 package api_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -17,10 +15,9 @@ import (
 	"testing"
 
 	"postern/internal/api"
+	"postern/internal/api/spec/spectest"
 	"postern/internal/postern"
 	"postern/internal/problem"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 type headerDoc struct {
@@ -74,10 +71,7 @@ type document struct {
 		Examples  map[string]json.RawMessage `json:"examples"`
 	} `json:"components"`
 
-	root     any // the document as plain values
-	mu       sync.Mutex
-	compiler *jsonschema.Compiler
-	compiled map[string]*jsonschema.Schema
+	schemas *spectest.Schemas
 }
 
 // described is the document of the servers in these tests.
@@ -92,87 +86,26 @@ var described = sync.OnceValue(func() *document {
 	panic(err)
 })
 
-// parseDocument reads a document, and takes it more strictly than a caller
-// may: an answer has no member that is not described.
+// parseDocument reads a document.
 func parseDocument(raw []byte) (*document, error) {
-	d := &document{compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{}}
+	d := &document{}
 	if err := json.Unmarshal(raw, d); err != nil {
 		return nil, err
 	}
-	tree, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	d.root = tree
-	closeObjects(tree)
-	d.compiler.DefaultDraft(jsonschema.Draft2020)
-	d.compiler.AssertFormat()
 	for route, methods := range d.Paths {
 		for method, op := range methods {
-			op.method, op.path, op.place = strings.ToUpper(method), route, pointer("", "paths", route, method)
+			op.method, op.path, op.place = strings.ToUpper(method), route, spectest.Pointer("", "paths", route, method)
 			methods[method] = op
 		}
 	}
-	return d, d.compiler.AddResource("doc.json", tree)
-}
-
-// closeObjects forbids undescribed members.
-func closeObjects(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		_, properties := v["properties"].(map[string]any)
-		if _, said := v["additionalProperties"]; properties && !said {
-			v["additionalProperties"] = false
-		}
-		for _, member := range v {
-			closeObjects(member)
-		}
-	case []any:
-		for _, item := range v {
-			closeObjects(item)
-		}
-	}
-}
-
-// pointer goes on from a JSON pointer.
-func pointer(base string, steps ...string) string {
-	for _, s := range steps {
-		base += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(s)
-	}
-	return base
-}
-
-// valid compares a value with the schema at a place.
-func (d *document) valid(place string, v any) error {
-	s, err := d.schema(place)
-	if err != nil {
-		return err
-	}
-	return s.Validate(v)
-}
-
-func (d *document) schema(place string) (s *jsonschema.Schema, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s = d.compiled[place]; s == nil {
-		s, err = d.compiler.Compile("doc.json#" + (&url.URL{Path: place}).EscapedPath())
-		d.compiled[place] = s
-	}
-	return s, err
-}
-
-// validJSON compares a JSON text with the schema at a place.
-func (d *document) validJSON(place string, text []byte) error {
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	return d.valid(place, v)
+	var err error
+	d.schemas, err = spectest.Parse(raw)
+	return d, err
 }
 
 // tree is the part of the document at a place.
 func (d *document) tree(place string) map[string]any {
-	v := d.root
+	v := d.schemas.Root
 	for step := range strings.SplitSeq(strings.TrimPrefix(place, "/"), "/") {
 		m, _ := v.(map[string]any)
 		v = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
@@ -275,16 +208,16 @@ func (d *document) checkRefusal(method string, status int, header http.Header, b
 			}
 		}
 	}
-	return d.validJSON("/components/schemas/Problem", body)
+	return d.schemas.ValidJSON("/components/schemas/Problem", body)
 }
 
 func (d *document) checkOperation(op operation, method string, status int, header http.Header, body []byte) error {
 	code := strconv.Itoa(status)
 	r, ok := op.Responses[code]
-	r.place = pointer(op.place, "responses", code)
+	r.place = spectest.Pointer(op.place, "responses", code)
 	if name, ref := strings.CutPrefix(r.Ref, "#/components/responses/"); ref {
 		r = d.Components.Responses[name]
-		r.place = pointer("/components/responses", name)
+		r.place = spectest.Pointer("/components/responses", name)
 	}
 	if !ok {
 		return fmt.Errorf("%s: the answer %d is not described: %s", op.OperationID, status, body)
@@ -306,7 +239,7 @@ func (d *document) checkOperation(op operation, method string, status int, heade
 func (d *document) checkHeader(h headerDoc, name string, header http.Header) error {
 	place := ""
 	if shared, ref := strings.CutPrefix(h.Ref, "#/components/headers/"); ref {
-		h, place = d.Components.Headers[shared], pointer("/components/headers", shared, "schema")
+		h, place = d.Components.Headers[shared], spectest.Pointer("/components/headers", shared, "schema")
 	}
 	values := header.Values(name)
 	switch {
@@ -317,7 +250,7 @@ func (d *document) checkHeader(h headerDoc, name string, header http.Header) err
 	case place == "":
 		return nil
 	}
-	return d.valid(place, values[0])
+	return d.schemas.Valid(place, values[0])
 }
 
 func (d *document) checkBody(r response, header http.Header, body []byte) error {
@@ -341,7 +274,7 @@ func (d *document) checkBody(r response, header http.Header, body []byte) error 
 	if !strings.HasSuffix(kind, "json") {
 		return nil // an image, or a stream
 	}
-	if err := d.validJSON(pointer(r.place, "content", kind, "schema"), body); err != nil {
+	if err := d.schemas.ValidJSON(spectest.Pointer(r.place, "content", kind, "schema"), body); err != nil {
 		return fmt.Errorf("%w in %.300s", err, body)
 	}
 	if kind != "application/problem+json" {

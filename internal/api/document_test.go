@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"postern/internal/api"
+	"postern/internal/api/spec/spectest"
 	"postern/internal/postern"
 	"postern/internal/problem"
 )
@@ -75,8 +76,8 @@ func checkOperation(t *testing.T, d *document, route string, op operation) {
 		t.Errorf("%s has a default answer", route)
 	}
 	if _, isJSON := op.RequestBody.Content["application/json"]; isJSON {
-		place := pointer(op.place, "requestBody", "content", "application/json", "schema")
-		if err := d.valid(place, map[string]any{"unknown": true}); err == nil ||
+		place := spectest.Pointer(op.place, "requestBody", "content", "application/json", "schema")
+		if err := d.schemas.Valid(place, map[string]any{"unknown": true}); err == nil ||
 			!strings.Contains(err.Error(),
 				"unknown") {
 			t.Errorf("%s: the body takes unknown members: %v", route, err)
@@ -129,7 +130,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 			}
 		}
 	}
-	walk("", described().root)
+	walk("", described().schemas.Root)
 	if properties < 200 {
 		t.Errorf("%d properties were found", properties)
 	}
@@ -145,15 +146,15 @@ func TestReasonsOfStatesAreClosedLists(t *testing.T) {
 	} {
 		place = "/components/schemas/" + place
 		for _, reason := range want {
-			if err := described().valid(place, reason); err != nil {
+			if err := described().schemas.Valid(place, reason); err != nil {
 				t.Errorf("%s: %s is refused: %v", place, reason, err)
 			}
 		}
-		if err := described().valid(place, nil); err != nil {
+		if err := described().schemas.Valid(place, nil); err != nil {
 			t.Errorf("%s: null is refused: %v", place, err)
 		}
 		for _, other := range []string{"because", "temporary-ban until 2026-11-21T10:00:00.000Z", "refused-405"} {
-			if described().valid(place, other) == nil {
+			if described().schemas.Valid(place, other) == nil {
 				t.Errorf("%s takes %q", place, other)
 			}
 		}

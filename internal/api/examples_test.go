@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/api/spec/spectest"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/testkit"
@@ -253,19 +254,19 @@ func TestExamplesAreInTheDocumentAndValid(t *testing.T) {
 		n++
 		if text == nil {
 			t.Errorf("%s has no example", what)
-		} else if err := d.validJSON(place, text); err != nil {
+		} else if err := d.schemas.ValidJSON(place, text); err != nil {
 			t.Errorf("%s: the example %.200s is not valid: %v", what, text, err)
 		}
 	}
 	for _, methods := range d.Paths {
 		for _, op := range methods {
 			for kind, c := range op.RequestBody.Content {
-				valid(op.OperationID+" request", pointer(op.place, "requestBody", "content", kind, "schema"), c.Example)
+				valid(op.OperationID+" request", spectest.Pointer(op.place, "requestBody", "content", kind, "schema"), c.Example)
 			}
 			for code, r := range op.Responses {
 				for kind, c := range r.Content {
 					if code < "400" && kind != "image/png" && kind != "*/*" {
-						valid(op.OperationID+" answer", pointer(op.place, "responses", code, "content", kind, "schema"),
+						valid(op.OperationID+" answer", spectest.Pointer(op.place, "responses", code, "content", kind, "schema"),
 							c.Example)
 					}
 				}
@@ -273,7 +274,7 @@ func TestExamplesAreInTheDocumentAndValid(t *testing.T) {
 		}
 	}
 	for kind, methods := range d.Webhooks {
-		valid(kind, pointer("/webhooks", kind, "post", "requestBody", "content", "application/json", "schema"),
+		valid(kind, spectest.Event(kind),
 			methods["post"].RequestBody.Content["application/json"].Example)
 	}
 	for reason, x := range d.Components.Examples {

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"postern/internal/api/spec/spectest"
 )
 
 // dice are choices that a fuzzer makes. Where they end every choice is the
@@ -196,7 +198,7 @@ func (g *generator) headers(a *attempt) {
 
 // bodyOf makes the body of a request, as described or not.
 func (g *generator) bodyOf(a *attempt) {
-	schema := g.form(g.tree(pointer(a.op.place, "requestBody", "content", "application/json", "schema")))
+	schema := g.form(g.tree(spectest.Pointer(a.op.place, "requestBody", "content", "application/json", "schema")))
 	value, _ := g.value(schema, 0).(map[string]any)
 	inWords := slices.ContainsFunc([]string{"phoneNumber", "messageId", "replyTo", "contacts", "poll"},
 		func(name string) bool { return value[name] != nil })

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"postern/internal/api"
+	"postern/internal/api/spec/spectest"
 	"postern/internal/gateway"
 	"postern/internal/postern"
 
@@ -34,8 +36,9 @@ func (d Delivery) Type() postern.EventType {
 	return postern.EventType(s)
 }
 
-// Receiver is a webhook receiver that verifies every signature with the official library.
-// It can be taken down.
+// Receiver is a webhook receiver that verifies every signature with the official library. At
+// the end of the test it compares every delivery with the schema of its type in the OpenAPI
+// document, so that this does not slow down what the test measures. It can be taken down.
 type Receiver struct {
 	kit      *Kit
 	Endpoint gateway.EndpointWithSecret
@@ -55,7 +58,7 @@ func (c *Client) Receive(events ...string) *Receiver {
 	c.kit.t.Helper()
 	r := &Receiver{kit: c.kit, counts: map[postern.EventType]int{}, changed: make(chan struct{})}
 	r.server = httptest.NewServer(r)
-	c.kit.t.Cleanup(r.server.Close)
+	c.kit.t.Cleanup(r.close)
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=" //nolint:gosec // of the test
 	var err error
 	if r.check, err = standardwebhooks.NewWebhook(secret); err != nil {
@@ -72,6 +75,32 @@ func (c *Client) Receive(events ...string) *Receiver {
 		return e.Status == postern.EndpointActive, e.StatusReason
 	})
 	return r
+}
+
+// document holds the schemas of the API.
+//
+//nolint:gochecknoglobals // parsed once
+var document = sync.OnceValues(func() (*spectest.Schemas, error) {
+	doc, err := api.Document("")
+	if err != nil {
+		return nil, err
+	}
+	return spectest.Parse(doc)
+})
+
+// close stops the receiver and checks what it got.
+func (r *Receiver) close() {
+	r.server.Close()
+	doc, err := document()
+	if err != nil {
+		r.kit.t.Error(err)
+		return
+	}
+	for _, d := range r.All() {
+		if err := doc.ValidEvent(d.Body); err != nil {
+			r.kit.t.Errorf("a delivery does not have the form of its type: %v in %s", err, d.Body)
+		}
+	}
 }
 
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
