@@ -45,9 +45,9 @@ test: deps ## run every test, with the race detector for our packages
 	@echo "ok: all tests passed"
 
 .PHONY: openapi docs-assets lint-api
-openapi: ## update the OpenAPI document and its examples (docs/decisions/0008)
+openapi: ## update the OpenAPI document, its examples and the golden files (docs/decisions/0008)
 	$(GO) test ./internal/api -count=1 -run TestExamplesAreAccepted -update
-	$(GO) test ./internal/testkit -count=1 -run TestExamplesOfWebhooks -update
+	$(GO) test ./internal/testkit -count=1 -run 'TestExamplesOfWebhooks|TestEachKindHasAGoldenFile' -update
 	$(GO) test ./internal/api/spec -count=1 -run TestCommittedDocument -update
 
 lint-api: build ## check the OpenAPI document with Redocly and Spectral (npm, pinned)

@@ -15,7 +15,7 @@ import (
 	"postern/vendorsim"
 )
 
-var update = flag.Bool("update", false, "rewrite the examples of webhooks")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestExamplesOfWebhooksAreWhatIsPosted makes every kind of event happen and
 // compares what a receiver is posted with the examples of the OpenAPI document.
