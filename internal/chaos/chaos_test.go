@@ -37,6 +37,7 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 	}
 	w := newWorld(t, options{
 		Bin: bin, Devices: 10, Callers: 3, Room: 40, Seed: seedOrClock(), Stumble: true, Faults: faults(),
+		Sweep: true,
 	})
 	var m *mix
 	if *mixed {
@@ -78,6 +79,14 @@ func (w *world) provesSomething(e chaos.Evidence, m *mix) {
 		"messages that were sent again under the same id":   resends(e),
 		"events that were posted again":                     len(e.Posts) - len(again),
 		"messages to nobody, which were given back":         strings.Count(fmt.Sprint(e.State.Messages), "RECIPIENT_NOT_FOUND"),
+	}
+	for _, kind := range []string{"reaction", "edit", "revoke", "vote"} {
+		for _, direction := range []string{"outbound", "inbound"} {
+			proof[direction+" actions of the kind "+kind] = 0
+		}
+	}
+	for _, a := range e.State.Actions {
+		proof[a.Direction+" actions of the kind "+a.Kind]++
 	}
 	for what, n := range m.counts() {
 		proof[what] = int(n)

@@ -44,8 +44,21 @@ type driver struct {
 	repeats, broken, faults atomic.Int64
 	throttled               atomic.Int64 // answers that the rate is exceeded
 
+	subjects map[string]chan subject // by device and by number, like rooms
+
 	mu       sync.Mutex
 	accepted map[string][]string // ids of accepted messages, by the URL of the process that answered
+	wrote    map[string]subject  // what contacts wrote, by its text
+	facts    map[string]chan struct{}
+}
+
+// newDriver returns a driver that does nothing yet.
+func newDriver(w *world, client *http.Client) *driver {
+	return &driver{
+		w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1), http: client,
+		accepted: map[string][]string{}, subjects: map[string]chan subject{}, wrote: map[string]subject{},
+		facts: map[string]chan struct{}{},
+	}
 }
 
 // done counts the messages that have come to their end.
@@ -117,6 +130,10 @@ func (d *driver) start() {
 			d.load.Go(func() { d.send(ctx, dev, d.rand(1, i, c)) })
 		}
 		d.load.Go(func() { d.write(ctx, dev, d.rand(2, i, 0)) })
+		for a := range actors {
+			d.load.Go(func() { d.act(ctx, d.subjects[dev.id], d.rand(5, i, a)) })
+			d.load.Go(func() { d.act(ctx, d.subjects[dev.number], d.rand(6, i, a)) })
+		}
 	}
 	d.load.Go(func() { d.trouble(ctx, d.rand(3, 0, 0)) })
 	d.w.t.Cleanup(d.end)
@@ -158,8 +175,12 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 		}
 		a := chaos.Ask{Device: dev.id, To: to, Body: fmt.Sprintf("out-%08x-%d-%s", caller, n, filler(r))}
 		a.Key = a.Body[:len(a.Body)-fillerSize]
-		if to != echo && r.IntN(10) == 0 { // what echoes does not echo files
+		switch p := r.IntN(10); { // what echoes does not echo files and polls
+		case to == echo:
+		case p == 0:
 			a.File = chaos.Sum(fileWith(a.Body))
+		case p == 1:
+			a.Poll = true
 		}
 		if r.IntN(d.oneIn()) == 0 {
 			a.SendAt = time.Now().Add(time.Duration(r.IntN(3000)) * time.Millisecond).UTC().Format(chaosTime)
@@ -207,22 +228,30 @@ func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 	}
 }
 
-// cancel asks for the end of a message until the gateway gives a final answer.
+// cancel asks for the end of a message.
 func (d *driver) cancel(id string) {
+	d.untilAnswered(func(url string) int {
+		status, _ := d.ask(url, http.MethodPost, "/v1/messages/"+id+"/cancel", map[string]any{}, "")
+		if status == http.StatusOK { // otherwise it was sent already, or an earlier request has canceled it
+			if err := d.notes.Write(chaos.Call{Canceled: id}); err != nil {
+				d.w.t.Error(err)
+			}
+		}
+		return status
+	})
+}
+
+// untilAnswered makes a request until the gateway gives a final answer, whose status ask returns.
+func (d *driver) untilAnswered(ask func(url string) int) {
 	for {
 		url, changed := d.w.gateway.where()
 		status := 0
 		if url != "" {
-			status, _ = d.request(url, "/v1/messages/"+id+"/cancel", map[string]any{}, "")
+			status = ask(url)
 		}
 		switch status {
 		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		case http.StatusOK:
-			if err := d.notes.Write(chaos.Call{Canceled: id}); err != nil {
-				d.w.t.Error(err)
-			}
-			return
-		default: // it was sent already, or an earlier request has canceled it
+		default:
 			return
 		}
 		select {
@@ -291,11 +320,15 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 	if a.SendAt != "" {
 		ask["sendAt"] = a.SendAt
 	}
+	if a.Poll {
+		delete(ask, "body")
+		ask["type"], ask["poll"] = "poll", map[string]any{"question": a.Body, "options": choices, "maxSelections": 1}
+	}
 	if a.File != "" {
 		ask["type"] = "document"
 		ask["media"] = map[string]any{"data": fileWith(a.Body), "mimeType": "text/plain", "filename": "a.txt"}
 	}
-	status, body := d.request(url, "/v1/messages", ask, a.Key)
+	status, body := d.ask(url, http.MethodPost, "/v1/messages", ask, a.Key)
 	var m struct{ ID string }
 	if status == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
 		return told // the answer was cut off and says nothing
@@ -307,20 +340,26 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 // fileWith is the file of a message with a text.
 func fileWith(body string) []byte { return []byte(strings.Repeat(body, 100)) }
 
-// request returns the status and the body of an answer; the status is 0 if the connection broke.
-func (d *driver) request(url, path string, body any, key string) (status int, answer []byte) {
+// ask makes a request, and returns the status and the body of the answer; the status is 0 if the
+// connection broke.
+func (d *driver) ask(url, method, path string, body map[string]any, key string) (status int, answer []byte) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		d.w.t.Error(err)
 		return 0, nil
 	}
-	req, err := http.NewRequest(http.MethodPost, url+path, bytes.NewReader(text))
+	if body == nil {
+		text = nil
+	}
+	req, err := http.NewRequest(method, url+path, bytes.NewReader(text))
 	if err != nil {
 		d.w.t.Error(err)
 		return 0, nil
 	}
 	req.Header = d.w.header.Clone()
-	req.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
@@ -343,17 +382,33 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 			"to": dev.number, "from": fmt.Sprintf("+1555888%04d", r.IntN(3)), "type": "text",
 			"body": fmt.Sprintf("in-%08x-%d-%s", caller, n, filler(r)),
 		}
-		if r.IntN(10) == 0 {
+		text, _ := in["body"].(string)
+		switch p := r.IntN(10); p {
+		case 0:
 			if err := d.attach(dev, in); err != nil {
 				d.w.t.Error(err)
 				return
 			}
+		case 1:
+			delete(in, "body")
+			in["type"], in["poll"] = "poll", map[string]any{"question": text, "options": choices, "maxSelections": 1}
 		}
-		if err := d.w.vendor.ask("POST", "/inbound", in, nil); err != nil {
+		if err := d.letWrite(in, text); err != nil {
 			d.w.t.Error(err)
 			return
 		}
 	}
+}
+
+// letWrite lets a contact write, and remembers what.
+func (d *driver) letWrite(in map[string]any, text string) error {
+	d.mu.Lock() // until its id is known, even if the receiver is told of it before
+	defer d.mu.Unlock()
+	var made struct{ NetworkID string }
+	err := d.w.vendor.ask("POST", "/inbound", in, &made)
+	from, _ := in["from"].(string)
+	d.wrote[text] = subject{networkID: made.NetworkID, peer: from}
+	return err
 }
 
 // attach gives a contact's message a file.
@@ -379,7 +434,9 @@ func (d *driver) attach(dev device, in map[string]any) error {
 }
 
 // happened frees the room of a message that has reached the receiver.
-func (d *driver) happened(kind, device, body, _ string) {
+func (d *driver) happened(e told) {
+	d.arrived(e)
+	kind, device, body := e.Type, e.DeviceID, e.text()
 	switch kind {
 	case "message.sent", "message.failed", "message.expired", "message.canceled":
 		if kind == "message.failed" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"postern/vendorsim"
@@ -24,15 +25,20 @@ const (
 	SentEarly        Rule = "1-sent-early"        // a scheduled message reached the vendor before its time
 	CanceledSent     Rule = "1-canceled-sent"     // a phone has it, or the gateway only said that it was canceled
 	WrongEnd         Rule = "1-wrong-end"         // failed or expired without an explanation
+	ActionLost       Rule = "1-action-lost"       // accepted, but not in the database
+	ActionForgotten  Rule = "1-action-forgotten"  // a message does not show what an action made of it
 	Unearned         Rule = "1-unearned"          // delivered or read, but the vendor never reported it
 	SecondNetworkID  Rule = "2-second-network-id" // one message reached the vendor under two ids
 	OtherNetworkID   Rule = "2-other-network-id"  // the vendor and the database have different ids for the message
+	ActionTwice      Rule = "2-action-twice"      // in the database more often than it was asked for
 	Unasked          Rule = "2-unasked"           // sent, or queued to be sent, although nobody asked for it
 	NotTaken         Rule = "3-not-taken"         // the vendor still has an inbound message to deliver
 	KeptTwice        Rule = "3-kept-twice"        // one inbound message, several rows
 	TwoEvents        Rule = "3-two-events"        // one fact, several eventIds
 	NoEvent          Rule = "3-no-event"          // a message went through a state without an event
 	FileLost         Rule = "3-file-lost"         // the file of a received message is not there, or another one
+	FileMissing      Rule = "3-file-missing"      // a file is ready in the database, and not in the storage
+	FileOrphan       Rule = "3-file-orphan"       // the storage has what belongs to no file, after a sweep
 	ChangedInbound   Rule = "3-changed-inbound"   // stored or reported with another body than was written
 	Invented         Rule = "3-invented"          // an inbound message that the vendor never delivered
 	Undelivered      Rule = "4-undelivered"       // no 2xx for an event, and attempts were left
@@ -48,6 +54,7 @@ const (
 	TwoEffects       Rule = "6-two-effects"       // one idempotency key, several messages
 	AcknowledgedLost Rule = "7-acknowledged-lost" // acknowledged to the vendor, but not in the database
 	LostReceipt      Rule = "7-lost-receipt"      // the vendor reported delivered or read, but the message has an earlier status
+	Disordered       Rule = "11-disordered"       // an action reached the vendor before an earlier one of its chat
 	Leaked           Rule = "9-leaked"            // a secret or a message's text in the log
 )
 
@@ -58,7 +65,7 @@ const attempts = 12
 // at every moment.
 func afterwards(r Rule) bool {
 	switch r {
-	case Unfinished, NotTaken, Undelivered, LostReceipt, FileLost:
+	case Unfinished, NotTaken, Undelivered, LostReceipt, FileLost, FileOrphan:
 		return true
 	default:
 		return false
@@ -81,6 +88,7 @@ type Evidence struct {
 	Vendor []Entry // the vendor's ledger
 	State  State   // the database, after everything had settled and the gateway was stopped
 	Leaks  []Leak  // secrets and texts in the gateway's log
+	Swept  bool    // the storage was swept after everything had settled
 
 	// Interrupted is the maximum number of attempts that a kill or a fault cut short
 	// before a frame left. The gateway cannot know that none did, so it does not refund
@@ -95,6 +103,8 @@ func Judge(e Evidence) []Violation {
 	j.answers()
 	j.outbound()
 	j.inbound()
+	j.actions()
+	j.files()
 	j.states()
 	j.events()
 	j.posts()
@@ -126,6 +136,9 @@ func (f findings) sorted() []Violation {
 // networked identifies a message on the network.
 type networked struct{ account, id string }
 
+// target identifies a message as actions do.
+type target struct{ device, chat, networkID string }
+
 // judging is the evidence with its indexes.
 type judging struct {
 	Evidence
@@ -141,6 +154,9 @@ type judging struct {
 	readable  map[networked]Entry    // outbound, as the recipient's phone decrypted it
 	eventOf   map[[2]string][]string // message and type → eventIds
 	told      map[string]string      // texts of message.received, by message
+	targets   map[target]string      // ids of messages
+	acted     map[networked]Entry    // actions, as the recipient's phone decrypted them
+	said      map[deed][]string      // eventIds of actions
 	delivered map[string]bool        // events that were answered with 2xx
 	posted    map[string]int         // attempts of an event that came
 }
@@ -152,8 +168,10 @@ func newJudging(e Evidence) *judging {
 		written:  map[string][]Message{},
 		taken:    map[networked][]string{}, given: map[networked]bool{}, readable: map[networked]Entry{},
 		eventOf: map[[2]string][]string{}, told: map[string]string{}, delivered: map[string]bool{},
-		posted: map[string]int{},
+		posted:  map[string]int{},
+		targets: map[target]string{}, acted: map[networked]Entry{}, said: map[deed][]string{},
 	}
+	j.Vendor = withQuestions(e.Vendor)
 	for _, c := range e.Calls {
 		if c.Ask != nil {
 			j.asks[c.Ask.Key], j.asked[c.Ask.Body] = *c.Ask, *c.Ask
@@ -163,7 +181,7 @@ func newJudging(e Evidence) *judging {
 		}
 	}
 	for _, m := range e.State.Messages {
-		j.messages[m.ID] = m
+		j.messages[m.ID], j.targets[target{m.Device, m.Chat, m.NetworkID}] = m, m.ID
 		if m.Direction == "outbound" {
 			j.written[m.Body] = append(j.written[m.Body], m)
 		} else {
@@ -171,12 +189,20 @@ func newJudging(e Evidence) *judging {
 			j.taken[at] = append(j.taken[at], m.ID)
 		}
 	}
-	for _, v := range e.Vendor {
+	for _, a := range e.State.Actions {
+		if a.Direction == "inbound" {
+			at := networked{e.State.Devices[a.Device], a.NetworkID}
+			j.taken[at] = append(j.taken[at], a.ID)
+		}
+	}
+	for _, v := range j.Vendor {
 		switch {
 		case v.Direction == "inbound":
 			j.given[networked{v.Account, v.NetworkID}] = true
-		case v.Type == "text", v.Type == "document":
+		case isMessage(v.Type):
 			j.readable[networked{v.Account, v.NetworkID}] = v
+		case isAction(v.Type):
+			j.acted[networked{v.Account, v.NetworkID}] = v
 		}
 	}
 	for _, ev := range e.State.Events {
@@ -185,7 +211,10 @@ func newJudging(e Evidence) *judging {
 			j.eventOf[fact] = append(j.eventOf[fact], ev.ID)
 		}
 		if ev.Type == "message.received" {
-			j.told[ev.Says.Message.ID] = ev.Says.Message.Body
+			j.told[ev.Says.Message.ID] = ev.Says.written()
+		}
+		if d, ok := j.deedIn(ev); ok {
+			j.said[d] = append(j.said[d], ev.ID)
 		}
 	}
 	for _, p := range e.Posts {
@@ -195,6 +224,45 @@ func newJudging(e Evidence) *judging {
 		}
 	}
 	return j
+}
+
+// isMessage reports whether entries of a type in the vendor's ledger are messages of the driver.
+func isMessage(kind string) bool { return kind == "text" || kind == "document" || kind == "poll" }
+
+// withQuestions returns entries in which the question of a poll stands for its text.
+func withQuestions(entries []Entry) []Entry {
+	entries = slices.Clone(entries)
+	for i, v := range entries {
+		if v.Poll != nil {
+			entries[i].Body = v.Poll.Question
+		}
+	}
+	return entries
+}
+
+// deedIn returns the action that an event reports.
+func (j *judging) deedIn(e Event) (d deed, ok bool) {
+	m := e.Says.Message
+	d = deed{message: m.ID}
+	from := ""
+	switch e.Type {
+	case "message.reaction":
+		d.kind, d.text, from = "reaction", m.Reaction.Emoji, m.Reaction.From
+	case "poll.vote":
+		d.kind, d.text, from = "vote", strings.Join(m.Vote.Options, ","), m.Vote.From
+	case "message.edited":
+		d.kind, d.text = "edit", m.Body
+	case "message.deleted":
+		d.kind = "revoke"
+	default:
+		return d, false
+	}
+	if from == "" { // only its author changes a message
+		d.received = j.messages[m.ID].Direction == "inbound"
+	} else {
+		d.received = from != j.State.Devices[e.Device]
+	}
+	return d, true
 }
 
 // answers checks the gateway's answers to the driver.
@@ -238,7 +306,7 @@ func (j *judging) answers() {
 func (j *judging) outbound() {
 	ids := map[string]string{} // body → network id
 	for _, v := range j.Vendor {
-		if v.Direction != "outbound" || v.Type != "text" && v.Type != "document" {
+		if v.Direction != "outbound" || !isMessage(v.Type) {
 			continue
 		}
 		ask, asked := j.asked[v.Body]
@@ -395,6 +463,8 @@ func (j *judging) inbound() {
 			j.report(NotTaken, v.NetworkID, "for %s; refused: %d", v.Account, v.Refused)
 		case len(list) > 1:
 			j.report(KeptTwice, v.NetworkID, "as %v", list)
+		case isAction(v.Type):
+			j.action(list[0], v)
 		default:
 			j.once(list[0], "message.received")
 			j.file(list[0], v)
@@ -406,6 +476,37 @@ func (j *judging) inbound() {
 	for at, list := range j.taken {
 		if !j.given[at] {
 			j.report(Invented, list[0], "the vendor gave %s no message %s", at.account, at.id)
+		}
+	}
+}
+
+// action compares an action that was received with that of the vendor.
+func (j *judging) action(id string, v Entry) {
+	i := slices.IndexFunc(j.State.Actions, func(a Action) bool { return a.ID == id })
+	if i < 0 {
+		j.report(ChangedInbound, id, "it is a message, and the vendor's is a %s", v.Type)
+		return
+	}
+	text := deedOf("", v).text
+	if v.Type == "vote" {
+		text = hashOfOption(text)
+	}
+	if a := j.State.Actions[i]; a.Kind != v.Type || a.Text != text || a.About != v.Target {
+		j.report(ChangedInbound, id, "it is a %s %q of %s, and the vendor's a %s %q of %s", a.Kind, a.Text, a.About, v.Type,
+			text, v.Target)
+	}
+}
+
+// files compares the files with the storage.
+func (j *judging) files() {
+	for id, f := range j.State.Files {
+		if f.Status == "ready" && !f.Stored {
+			j.report(FileMissing, id, "it is ready, and %s is not in the storage", f.SHA256)
+		}
+	}
+	for _, hash := range j.State.Orphans {
+		if j.Swept {
+			j.report(FileOrphan, hash, "it is in the storage, and belongs to no file")
 		}
 	}
 }

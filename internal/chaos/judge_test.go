@@ -11,7 +11,8 @@ import (
 )
 
 // innocent is a run in which nothing was broken: one message delivered, one to
-// nobody, which was given back, and one received.
+// nobody, which was given back, and one received. The account reacted to the first, and the
+// contact changed the last.
 func innocent() chaos.Evidence {
 	at := time.Now()
 	ask := func(key, to, body string) chaos.Call {
@@ -24,33 +25,50 @@ func innocent() chaos.Evidence {
 		Calls: []chaos.Call{
 			ask("k1", "+2", "b1"), ask("k2", vendorsim.NumberUnknown, "b2"), {Told: &chaos.Told{Key: "k1"}},
 			told("k1", "m1"), told("k1", "m1"), told("k2", "m2"),
+			{Act: &chaos.Act{Message: "m1", Kind: "reaction", Text: "x"}}, {Act: &chaos.Act{Message: "m1", Kind: "reaction", Text: "y"}},
+			{Acted: &chaos.Act{Message: "m1", Kind: "reaction", Text: "y"}},
 		},
 		Vendor: []chaos.Entry{
 			{Account: "+1", Peer: "+2", Direction: "outbound", NetworkID: "N1", Content: vendorsim.Content{Type: "text", Body: "b1"}, Copies: 2, DeliveredAt: &at},
 			{Account: "+1", Peer: "+4", Direction: "inbound", NetworkID: "N3", Content: vendorsim.Content{Type: "text", Body: "b3"}, AckedAt: &at},
+			{Account: "+1", Peer: "+2", Direction: "outbound", NetworkID: "N4", N: 3, Content: vendorsim.Content{Type: "reaction", Target: "N1", Body: "x"}},
+			{Account: "+1", Peer: "+2", Direction: "outbound", NetworkID: "N5", N: 4, Content: vendorsim.Content{Type: "reaction", Target: "N1", Body: "y"}},
+			{Account: "+1", Peer: "+4", Direction: "inbound", NetworkID: "N6", Content: vendorsim.Content{Type: "edit", Target: "N3", Body: "b3~1"}, AckedAt: &at},
 		},
 		State: chaos.State{
 			Devices: map[string]string{"dev": "+1"},
 			Messages: []chaos.Message{
 				{
-					ID: "m1", Device: "dev", Direction: "outbound", Status: "delivered", NetworkID: "N1",
+					ID: "m1", Device: "dev", Chat: "+2", Direction: "outbound", Shows: reacted("+1", "y"), Status: "delivered", NetworkID: "N1",
 					Body: "b1", FrameLeft: true,
 				},
 				{
 					ID: "m2", Device: "dev", Direction: "outbound", Status: "failed",
 					Failure: "RECIPIENT_NOT_FOUND", NetworkID: "N2", Body: "b2",
 				},
-				{ID: "m3", Device: "dev", Direction: "inbound", Status: "received", NetworkID: "N3", Body: "b3"},
+				{
+					ID: "m3", Device: "dev", Chat: "+4", Direction: "inbound", Status: "received", NetworkID: "N3", Body: "b3",
+					Edit: "b3~1",
+				},
 			},
-			Sequences: map[string]int64{"dev": 4},
+			Actions: []chaos.Action{
+				{ID: "a1", Device: "dev", Chat: "+2", Direction: "outbound", Status: "sent", NetworkID: "N4", About: "N1", Kind: "reaction", Text: "x"},
+				{ID: "a2", Device: "dev", Chat: "+2", Direction: "outbound", Status: "sent", NetworkID: "N5", About: "N1", Kind: "reaction", Text: "y"},
+				{ID: "a3", Device: "dev", Chat: "+4", Direction: "inbound", Status: "received", NetworkID: "N6", About: "N3", Kind: "edit", Text: "b3~1"},
+			},
+			Files:     map[string]chaos.File{"f1": {Status: "ready", SHA256: "sum", Stored: true}},
+			Sequences: map[string]int64{"dev": 7},
 			Used:      1,
 		},
+		Swept: true,
 	}
 	for i, ev := range []chaos.Event{
 		event("e1", "message.sent", "m1"), event("e2", "message.delivered", "m1"), event("e3", "message.failed", "m2"),
-		event("e4", "message.received",
-			"m3"),
+		event("e4", "message.received", "m3"), reaction("e5", "x"), reaction("e6", "y"), event("e7", "message.edited", "m3"),
 	} {
+		if ev.Type == "message.edited" {
+			ev.Says.Message.Body = "b3~1"
+		}
 		ev.Sequence, ev.Says.Sequence = int64(i+1), int64(i+1)
 		e.State.Events = append(e.State.Events, ev)
 		e.State.Deliveries = append(e.State.Deliveries,
@@ -60,6 +78,18 @@ func innocent() chaos.Evidence {
 			Attempt: "1", Answer: 200,
 		})
 	}
+	return e
+}
+
+// reacted is what a message shows after somebody reacted to it.
+func reacted(who, emoji string) chaos.Shows {
+	return chaos.Shows{Reactions: []struct{ From, Emoji string }{{who, emoji}}}
+}
+
+// reaction is the event about a reaction of the account.
+func reaction(id, emoji string) chaos.Event {
+	e := event(id, "message.reaction", "m1")
+	e.Says.Message.Reaction.From, e.Says.Message.Reaction.Emoji = "+1", emoji
 	return e
 }
 
@@ -82,9 +112,8 @@ func TestAnInnocentRunIsAcquitted(t *testing.T) {
 		again.Posts...)
 	given := again.Posts[4]
 	given.Answer = 500
-	again.State.Deliveries[3].Status, again.Posts = "exhausted", append(
-		again.Posts[:4],
-		slices.Repeat([]chaos.Post{given}, 12)...) // visibly given up
+	again.State.Deliveries[3].Status, again.Posts = "exhausted", slices.Concat(
+		again.Posts[:4], slices.Repeat([]chaos.Post{given}, 12), again.Posts[5:]) // visibly given up
 	if found := chaos.Judge(again); len(found) > 0 {
 		t.Error(found)
 	}
@@ -144,6 +173,36 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 		{chaos.QuotaOff, "too much", func(e E) { e.State.Used = 2 }},
 		{chaos.QuotaOff, "too little", func(e E) { e.State.Used = 0 }},
 		{chaos.NotRefunded, "never left", func(e E) { e.State.Messages[1].FrameLeft, e.State.Used = true, 2 }},
+		{chaos.ActionLost, "no row", func(e E) { e.State.Actions = e.State.Actions[:1] }},
+		{chaos.ActionLost, "accepted twice", func(e E) { e.Calls = append(e.Calls, e.Calls[8]) }},
+		{chaos.ActionTwice, "nobody asked", func(e E) { e.Calls = e.Calls[:6] }},
+		{chaos.ActionTwice, "two rows", func(e E) { e.State.Actions = append(e.State.Actions, e.State.Actions[0]) }},
+		{chaos.ActionForgotten, "the earlier one", func(e E) { e.State.Messages[0].Shows = reacted("+1", "x") }},
+		{chaos.ActionForgotten, "of somebody else", func(e E) { e.State.Messages[0].Shows = reacted("+9", "y") }},
+		{chaos.ActionForgotten, "the contact's", func(e E) { e.State.Messages[2].Edit = "" }},
+		{chaos.Disordered, "the later one first", func(e E) { e.Vendor[2].N, e.Vendor[3].N = 4, 3 }},
+		{chaos.Disordered, "before its message", func(e E) { e.Vendor[0].N = 9 }},
+		{chaos.Unfinished, "an action", func(e E) { e.State.Actions[0].Status = "queued" }},
+		{chaos.WrongEnd, "an action", func(e E) { e.State.Actions[0].Status = "failed" }},
+		{chaos.SentUnread, "an action", func(e E) { e.Vendor[2].Body = "z" }},
+		{chaos.SentUnread, "an unreadable action", func(e E) { e.Vendor[2].Unreadable = true }},
+		{chaos.Unasked, "another action", func(e E) { e.Vendor[2].Body = "z" }},
+		{chaos.OtherNetworkID, "an action", func(e E) { e.Vendor[2].NetworkID = "N9" }},
+		{chaos.SecondNetworkID, "an action", func(e E) { v := e.Vendor[2]; v.NetworkID = "N9"; e.Vendor = append(e.Vendor, v) }},
+		{chaos.NoEvent, "an action", func(e E) { e.State.Events[4].Says.Message.Reaction.Emoji = "z" }},
+		{chaos.NoEvent, "the contact's action", func(e E) { e.State.Events[6].Says.Message.Body = "z" }},
+		{chaos.TwoEvents, "an action", func(e E) { e.State.Events[5].Says.Message.Reaction.Emoji = "x" }},
+		{chaos.AcknowledgedLost, "an action", func(e E) { e.State.Actions = e.State.Actions[:2] }},
+		{chaos.KeptTwice, "an action", func(e E) { e.State.Actions = append(e.State.Actions, e.State.Actions[2]) }},
+		{chaos.ChangedInbound, "an action", func(e E) { e.State.Actions[2].Text = "b3~2" }},
+		{chaos.ChangedInbound, "an action as a message", func(e E) {
+			e.State.Messages = append(e.State.Messages,
+				chaos.Message{ID: "m4", Device: "dev", Chat: "+4", Direction: "inbound", NetworkID: "N6"})
+			e.State.Actions = e.State.Actions[:2]
+		}},
+		{chaos.Invented, "an action", func(e E) { e.Vendor = e.Vendor[:4] }},
+		{chaos.FileMissing, "ready", func(e E) { e.State.Files["f1"] = chaos.File{Status: "ready", SHA256: "sum"} }},
+		{chaos.FileOrphan, "after a sweep", func(e E) { e.State.Orphans = []string{"sum"} }},
 		{chaos.NotTaken, "not acknowledged", func(e E) { e.Vendor[1].AckedAt = nil }},
 		{chaos.NotTaken, "refused", func(e E) { e.Vendor[1].Refused = 500 }},
 		{chaos.AcknowledgedLost, "no row", func(e E) { e.State.Messages = e.State.Messages[:2] }},

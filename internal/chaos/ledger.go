@@ -20,6 +20,7 @@ type Ask struct {
 	To     string `json:"to"`
 	Body   string `json:"body"`
 	File   string `json:"file,omitempty"`   // SHA-256 of the file, as Sum returns it; "" for a text
+	Poll   bool   `json:"poll,omitempty"`   // a poll, whose question is the body
 	SendAt string `json:"sendAt,omitempty"` // RFC 3339; "" for at once
 	Cancel bool   `json:"cancel,omitempty"` // it may be canceled
 }
@@ -32,10 +33,21 @@ type Told struct {
 	MessageID string `json:"messageId,omitempty"`
 }
 
+// Act is what the driver records each time that it asks the gateway to act on a message. Of the
+// acts on a message, no two are the same.
+type Act struct {
+	Message string `json:"message"` // its id
+	Kind    string `json:"kind"`    // reaction, edit, revoke or vote, as the vendor's ledger names them
+	Text    string `json:"text"`    // the emoji, the new text, or the option; "" for a revoke
+}
+
 // Call is one line of the driver's ledger.
 type Call struct {
 	Ask  *Ask  `json:"ask,omitempty"`
 	Told *Told `json:"told,omitempty"`
+	Act  *Act  `json:"act,omitempty"`
+	// Acted is an act that the gateway has accepted.
+	Acted *Act `json:"acted,omitempty"`
 	// Canceled is the id of a message that the gateway said it has canceled.
 	Canceled string `json:"canceled,omitempty"`
 }

@@ -115,8 +115,7 @@ func (w *world) tenant(name, plan string) *world {
 	there := &world{t: w.t, opts: w.opts, dir: filepath.Join(w.dir, name), url: w.url, vendor: w.vendor,
 		gateway: w.gateway, numbers: map[string]string{}, written: map[string]bool{}}
 	there.opts.Once = true
-	there.driver = &driver{w: there, rooms: map[string]room{}, over: make(chan struct{}), http: w.driver.http,
-		moved: make(chan struct{}, 1), accepted: map[string][]string{}}
+	there.driver = newDriver(there, w.driver.http)
 	err := os.Mkdir(there.dir, 0o700)
 	if err == nil {
 		there.driver.notes, err = chaos.OpenJournal(filepath.Join(there.dir, "driver.jsonl"))

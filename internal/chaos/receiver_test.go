@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"postern/internal/api"
+	"postern/internal/api/spec/spectest"
 	"postern/internal/chaos"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -28,6 +30,7 @@ type receiver struct {
 	seed  uint64
 	check *standardwebhooks.Webhook
 	notes *chaos.Journal
+	doc   *spectest.Schemas
 	down  atomic.Int64 // how many first attempts it cuts off from now on
 	calm  atomic.Bool  // no more misbehavior
 
@@ -35,14 +38,21 @@ type receiver struct {
 
 	mu   sync.Mutex
 	seen map[string]struct{} // events answered with 2xx
-	on   func(kind, device, body, message string)
+	on   func(told)
 }
 
-func startReceiver(t *testing.T, dir string, seed uint64, on func(kind, device, body, message string)) *receiver {
+func startReceiver(t *testing.T, dir string, seed uint64, on func(told)) *receiver {
 	t.Helper()
 	r := &receiver{seed: seed, path: filepath.Join(dir, "receiver.jsonl"), seen: map[string]struct{}{}, on: on}
 	var err error
 	if r.check, err = standardwebhooks.NewWebhook(secret); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := api.Document("")
+	if err == nil {
+		r.doc, err = spectest.Parse(doc)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if r.notes, err = chaos.OpenJournal(r.path); err != nil {
@@ -95,10 +105,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the gateway was killed while it was sending
 	}
-	var e struct {
-		EventID, Type, DeviceID, Challenge string
-		Message                            struct{ ID, Body string }
-	}
+	var e told
 	p := chaos.Post{SHA256: chaos.Sum(body), Attempt: req.Header.Get("webhook-attempt"), Answer: http.StatusOK}
 	if err := r.check.Verify(body, req.Header); err != nil {
 		p.Wrong = "signature: " + err.Error()
@@ -109,6 +116,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.EventID, p.Type, p.MessageID = e.EventID, e.Type, e.Message.ID
 	if p.EventID != req.Header.Get("webhook-id") {
 		p.Wrong = "webhook-id is not the eventId"
+	}
+	if err := r.doc.ValidEvent(body); err != nil && p.Wrong == "" {
+		p.Wrong = "form: " + err.Error()
 	}
 	mood := r.moodFor(e.Type+e.Message.Body, p.Attempt)
 	switch mood {
@@ -127,7 +137,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(p.Answer)
 	fmt.Fprintf(w, `{"challenge":%q}`, e.Challenge)
 	if p.Answer == http.StatusOK && r.first(p.EventID) {
-		r.on(e.Type, e.DeviceID, e.Message.Body, e.Message.ID)
+		r.on(e)
 	}
 }
 

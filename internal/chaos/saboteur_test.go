@@ -57,6 +57,13 @@ var saboteurs = []saboteur{
 	{failpoint.SendOtherFile, named(chaos.FileChanged), 0},
 	{failpoint.KeepOtherFile, named(chaos.FileLost), 0},
 	{failpoint.LogText, named(chaos.Leaked), 0},
+	{failpoint.LoseAction, named(chaos.ActionLost), 0},
+	{failpoint.ActTwice, named(chaos.ActionTwice), 0},
+	{failpoint.ForgetAction, named(chaos.ActionForgotten), 0},
+	{failpoint.SpendOnAction, named(chaos.QuotaOff), 0},
+	{failpoint.SendNewestFirst, named(chaos.Disordered), 0},
+	{failpoint.KeepOrphan, named(chaos.FileOrphan), 0},
+	{failpoint.LoseFile, named(chaos.FileLost, chaos.FileMissing), 0},
 }
 
 // repeated are mistakes that saboteurs has already, with and without kills. They run with
@@ -83,8 +90,9 @@ func TestEverySaboteurIsNamed(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, options{
 				Bin: bin, Devices: 3, Callers: 3, Room: 10 + 20*s.kills, Seed: 1, Mistake: s.mistake,
-				Calm: s.mistake != failpoint.PretendDelivered && s.mistake != failpoint.GiveUpEarly,
-				Once: s.mistake == failpoint.AnswerEarly,
+				Calm:  s.mistake != failpoint.PretendDelivered && s.mistake != failpoint.GiveUpEarly,
+				Once:  s.mistake == failpoint.AnswerEarly,
+				Sweep: s.mistake == "" || s.mistake == failpoint.KeepOrphan || s.mistake == failpoint.LoseFile,
 			})
 			w.run(s.kills)
 			e := w.evidence()

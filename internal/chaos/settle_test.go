@@ -3,8 +3,13 @@ package chaos_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"postern/internal/chaos"
@@ -22,8 +27,61 @@ func (w *world) settle() {
 		w.pauseAll()
 	}
 	w.quieten()
+	w.halt()
+	if w.opts.Sweep {
+		w.sweep()
+	}
+}
+
+// halt stops the gateway in good order.
+func (w *world) halt() {
+	w.t.Helper()
 	if err := w.gateway.running().stop(patience(w.t)); err != nil {
 		w.t.Errorf("the gateway's last stop: %v", err)
+	}
+}
+
+// sweep makes everything in the storage old, adds contents that belong to no file, and starts the
+// gateway, which sweeps the storage in the order of the names. It returns when the last of these
+// contents is gone, nothing is under way, and the gateway is stopped again.
+func (w *world) sweep() {
+	w.t.Helper()
+	last := strings.Repeat("f", 64)
+	w.store(last, nil)
+	for i := range 8 {
+		content := fmt.Appendf(nil, "orphan %d", i)
+		w.store(chaos.Sum(content), content)
+	}
+	old := time.Now().Add(-24 * time.Hour)
+	err := filepath.WalkDir(filepath.Join(w.gateway.dir, "media"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chtimes(path, old, old)
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+	w.boot()
+	w.await("a sweep", func() bool { _, err := os.Stat(w.contentAt(last)); return err != nil })
+	w.quieten()
+	w.halt()
+}
+
+func (w *world) contentAt(hash string) string {
+	return filepath.Join(w.gateway.dir, "media", w.workspace, hash[:2], hash)
+}
+
+// store adds a content to the storage.
+func (w *world) store(hash string, content []byte) {
+	w.t.Helper()
+	name := w.contentAt(hash)
+	err := os.MkdirAll(filepath.Dir(name), 0o700)
+	if err == nil {
+		err = os.WriteFile(name, content, 0o600)
+	}
+	if err != nil {
+		w.t.Error(err)
 	}
 }
 
@@ -84,6 +142,7 @@ func (w *world) unwritten() string {
 			missing = append(missing, id)
 		}
 	}
+	w.noteActions()
 	for _, id := range w.driver.acceptedBy(w.life()) {
 		note(id)
 	}
@@ -97,6 +156,15 @@ func (w *world) unwritten() string {
 		return "messages that were answered for are not written yet"
 	}
 	return ""
+}
+
+// noteActions notes the actions that are in the database. No list of the API has them.
+func (w *world) noteActions() {
+	taken, err := chaos.Taken(w.t.Context(), w.gateway.dir, w.url)
+	if err != nil {
+		w.t.Error(err)
+	}
+	maps.Copy(w.written, taken)
 }
 
 // life is the URL of the process whose answers count, or "" if all of them do.
@@ -160,8 +228,9 @@ func (w *world) unconfirmed() string {
 	for _, e := range entries {
 		switch {
 		case e.Direction != "outbound" || e.Peer == silent:
-		case e.Type != "text" && e.Type != "document":
+		case e.Type == vendorsim.TypeUnreadable:
 			return "a phone has asked for a message again"
+		case e.Target != "": // an action is not confirmed
 		case e.DeliveredAt == nil, e.Peer == reader && e.ReadAt == nil, e.Peer == echo && !echoes[e.Body]:
 			return "a phone has not reacted yet"
 		}

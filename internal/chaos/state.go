@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the drivers
 	_ "modernc.org/sqlite"
@@ -20,20 +22,51 @@ type State struct {
 	Devices    map[string]string // id → number
 	Sequences  map[string]int64  // id → sequence number of its newest event
 	Messages   []Message
+	Actions    []Action
 	Files      map[string]File // by id
+	Orphans    []string        // stored contents that belong to no file
 	Events     []Event
 	Deliveries []Delivery
 	Used       int // units of quota spent, over all months
 }
 
-// Message is a row of the message table.
+// Message is a row of the message table that is no action.
 type Message struct {
-	ID, Device, Direction, Status, Failure, NetworkID, Body string
+	ID, Device, Chat, Direction, Status, Failure, NetworkID string
+
+	Body string // as it was written: the text, or the question of a poll
+	Edit string // the text that has taken its place; "" for none
 
 	File string // id of its file; "" for none
 
 	FrameLeft bool // if false for a message that has ended, its unit was refunded
+
+	N     int64 // its place among the messages and actions of its chat
+	Shows Shows // what actions have made of it
 }
+
+// Shows is what a message shows of the actions on it.
+type Shows struct {
+	Reactions []struct{ From, Emoji string }
+	Votes     []struct {
+		From    string
+		Options []string
+	}
+	DeletedAt string
+}
+
+// Action is a row of the message table that acts on another message.
+type Action struct {
+	ID, Device, Chat, Direction, Status, NetworkID string
+
+	About string // id on the network of the message
+	Kind  string // as the vendor's ledger names it
+	Text  string // as in Act; of a received vote, the hash of the option
+	N     int64  // as in Message
+}
+
+// editMark begins what an edit adds to a text, so that the text as it was written remains known.
+const editMark = "~"
 
 // File is a row of the media table.
 type File struct {
@@ -58,9 +91,21 @@ type Said struct {
 	Timestamp string `json:"timestamp"`
 	Sequence  int64  `json:"sequence"`
 	Message   struct {
-		ID   string `json:"id"`
-		Body string `json:"body"`
+		ID       string                       `json:"id"`
+		Body     string                       `json:"body"`
+		Poll     struct{ Question string }    `json:"poll"`
+		Reaction struct{ From, Emoji string } `json:"reaction"`
+		Vote     struct {
+			From    string
+			Options []string
+		} `json:"vote"`
 	} `json:"message"`
+}
+
+// written returns the text of the event's message as it was written.
+func (s Said) written() string {
+	body, _, _ := strings.Cut(cmp.Or(s.Message.Body, s.Message.Poll.Question), editMark)
+	return body
 }
 
 // Delivery is a row of the webhook queue.
@@ -84,8 +129,9 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 	if workspace != "" {
 		where = ` WHERE workspace_id = '` + workspace + `'`
 	}
+	hashes := map[string]bool{}
 	s.Devices, s.Sequences, s.Files = map[string]string{}, map[string]int64{}, map[string]File{}
-	return s, errors.Join(
+	err = errors.Join(
 		each(ctx, db, `SELECT id, phone_number, sequence FROM device`+where, func(r *sql.Rows) error {
 			var id, number string
 			var sequence int64
@@ -93,22 +139,13 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 			s.Devices[id], s.Sequences[id] = number, sequence
 			return err
 		}),
-		each(ctx, db,
-			`SELECT id, device_id, direction, status, error_code, network_id, body, frame_left, media_id
-			FROM message`+where+` ORDER BY n`,
-			func(r *sql.Rows) error {
-				var m Message
-				err := r.Scan(&m.ID, &m.Device, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body,
-					&m.FrameLeft, &m.File)
-				s.Messages = append(s.Messages, m)
-				return err
-			}),
+		each(ctx, db, `SELECT `+messageColumns+` FROM message`+where+` ORDER BY n`, s.scanMessage),
 		each(ctx, db, `SELECT id, workspace_id, status, hash FROM media`+where, func(r *sql.Rows) error {
 			var id, workspace string
 			var f File
 			err := r.Scan(&id, &workspace, &f.Status, &f.SHA256)
 			f.Stored = isStored(dir, workspace, f.SHA256)
-			s.Files[id] = f
+			s.Files[id], hashes[f.SHA256] = f, true
 			return err
 		}),
 		each(ctx, db, `SELECT id, device_id, type, sequence, body FROM event`+where+` ORDER BY position`,
@@ -124,9 +161,56 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 		}),
 		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`+where).Scan(&s.Used),
 	)
+	s.Orphans = orphans(dir, workspace, hashes)
+	return s, err
 }
 
-// Unsent lists the messages of a workspace, or with "" of all, that a running server has still to
+const messageColumns = `id, device_id, chat_id, direction, status, error_code, network_id, body, frame_left, media_id,
+	n, about, type, extra, state`
+
+// scanMessage reads a message or an action.
+func (s *State) scanMessage(r *sql.Rows) error {
+	var m Message
+	var about, kind, extra, state string
+	err := r.Scan(&m.ID, &m.Device, &m.Chat, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body, &m.FrameLeft,
+		&m.File, &m.N, &about, &kind, &extra, &state)
+	var more struct {
+		Poll struct {
+			Question string
+			Options  []string
+		}
+	}
+	if extra != "" {
+		err = errors.Join(err, json.Unmarshal([]byte(extra), &more))
+	}
+	if state != "" {
+		err = errors.Join(err, json.Unmarshal([]byte(state), &m.Shows))
+	}
+	if about != "" {
+		s.Actions = append(s.Actions, Action{m.ID, m.Device, m.Chat, m.Direction, m.Status, m.NetworkID, about, kind,
+			cmp.Or(m.Body, strings.Join(more.Poll.Options, ",")), m.N})
+		return err
+	}
+	if body, _, edited := strings.Cut(m.Body, editMark); edited {
+		m.Body, m.Edit = body, m.Body
+	}
+	m.Body = cmp.Or(m.Body, more.Poll.Question)
+	s.Messages = append(s.Messages, m)
+	return err
+}
+
+// orphans lists the stored contents that are none of hashes.
+func orphans(dir, workspace string, hashes map[string]bool) (list []string) {
+	stored, _ := filepath.Glob(filepath.Join(dir, "media", cmp.Or(workspace, "*"), "*", "*")) // the pattern is valid
+	for _, name := range stored {
+		if hash := filepath.Base(name); !hashes[hash] {
+			list = append(list, hash)
+		}
+	}
+	return list
+}
+
+// Unsent lists the messages and actions of a workspace, or with "" of all, that a running server has still to
 // send. The list of the API would not do: it looks at the newest messages only.
 func Unsent(ctx context.Context, dir, url, workspace string) (list []Message, err error) {
 	db, err := open(dir, url)
@@ -139,7 +223,7 @@ func Unsent(ctx context.Context, dir, url, workspace string) (list []Message, er
 		where = ` AND workspace_id = '` + workspace + `'`
 	}
 	err = each(ctx, db, `SELECT id, status, network_id FROM message
-		WHERE about = '' AND status IN ('scheduled', 'queued', 'sending')`+where, func(r *sql.Rows) error {
+		WHERE status IN ('scheduled', 'queued', 'sending')`+where, func(r *sql.Rows) error {
 		var m Message
 		err := r.Scan(&m.ID, &m.Status, &m.NetworkID)
 		list = append(list, m)
@@ -162,6 +246,23 @@ func PendingFiles(ctx context.Context, dir, url, workspace string) (n int, err e
 	}
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM media WHERE status = 'pending'`+where).Scan(&n)
 	return n, err
+}
+
+// Taken lists the ids on the network of the actions that a running server has received.
+func Taken(ctx context.Context, dir, url string) (ids map[string]bool, err error) {
+	db, err := open(dir, url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ids = map[string]bool{}
+	return ids, each(ctx, db, `SELECT network_id FROM message WHERE about <> '' AND direction = 'inbound'`,
+		func(r *sql.Rows) error {
+			var id string
+			err := r.Scan(&id)
+			ids[id] = true
+			return err
+		})
 }
 
 // isStored reports whether the data directory has a file with a hash.

@@ -43,6 +43,7 @@ type options struct {
 	Calm    bool     // the receiver does not misbehave
 	Stumble bool     // the receiver now and then refuses a series of first attempts
 	Once    bool     // nothing is asked twice on purpose
+	Sweep   bool     // the storage is swept at the end
 
 	// Mistake is what the gateway does wrong on purpose.
 	Mistake failpoint.Mistake
@@ -130,11 +131,9 @@ func newGateway(t *testing.T, opts options) *world {
 		env: opts.env(), log: log, changed: make(chan struct{}),
 	}
 	t.Cleanup(func() { w.gateway.kill(); log.Close() })
-	w.driver = &driver{
-		w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1),
-		accepted: map[string][]string{},
-		http:     &http.Client{Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
-	}
+	w.driver = newDriver(w, &http.Client{
+		Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
+	})
 	if w.driver.notes, err = chaos.OpenJournal(filepath.Join(dir, "driver.jsonl")); err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +199,7 @@ func (w *world) linkAll() {
 	for _, d := range w.devices {
 		w.numbers[d.id] = d.number
 		w.driver.rooms[d.id], w.driver.rooms[d.number] = make(room, w.opts.Room), make(room, w.opts.Room)
+		w.driver.subjects[d.id], w.driver.subjects[d.number] = make(chan subject, 2), make(chan subject, 2)
 	}
 }
 
@@ -299,6 +299,7 @@ func (w *world) evidence() chaos.Evidence {
 			"the webhook's secret": secret}); err != nil {
 		w.t.Fatal(err)
 	}
+	e.Swept = w.opts.Sweep
 	e.Interrupted = w.kills*len(w.devices) + int(w.driver.faults.Load())
 	return e
 }
@@ -323,7 +324,10 @@ func (w *world) report(found []chaos.Violation) {
 
 // summary says how much work the run did.
 func (w *world) summary(e chaos.Evidence) string {
-	count := map[string]int{}
+	count, acts := map[string]int{}, map[string]int{}
+	for _, a := range e.State.Actions {
+		acts[a.Direction+" "+a.Kind]++
+	}
 	for _, m := range e.State.Messages {
 		count[m.Direction]++
 		count[m.Status]++
@@ -347,7 +351,7 @@ func (w *world) summary(e chaos.Evidence) string {
 	}
 	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond),
 		w.boots[len(w.boots)-1].Round(time.Millisecond))
-	fmt.Fprintf(&s, "\nhow messages ended: %v", count)
+	fmt.Fprintf(&s, "\nhow messages ended: %v\nactions: %v", count, acts)
 	return s.String()
 }
 

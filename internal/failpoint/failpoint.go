@@ -77,7 +77,14 @@ const (
 	SendEarly         Mistake = "send-early"         // a scheduled message is sent before its time
 	SendOtherFile     Mistake = "send-other-file"
 	KeepOtherFile     Mistake = "keep-other-file"
-	LogText           Mistake = "log-text" // a message's text is written to the log
+	LogText           Mistake = "log-text"        // a message's text is written to the log
+	LoseAction        Mistake = "lose-action"     // an action is accepted and not kept
+	ActTwice          Mistake = "act-twice"       // one action becomes two
+	ForgetAction      Mistake = "forget-action"   // a message does not change with an action
+	SpendOnAction     Mistake = "spend-on-action" // an action costs a unit of the quota
+	SendNewestFirst   Mistake = "send-newest-first"
+	KeepOrphan        Mistake = "keep-orphan" // a sweep leaves contents that belong to no file
+	LoseFile          Mistake = "lose-file"   // a sweep removes the contents of files
 )
 
 // Chosen reports whether NeverFinish and NeverTake apply to the message with a network

@@ -15,6 +15,18 @@ func dueAt(now postern.Time) postern.Time { return now }
 // pretendsToCancel reports whether a message is not canceled on purpose.
 func pretendsToCancel() bool { return false }
 
+// accepted does nothing to an action that was added.
+func accepted(*db.Tx, postern.Message) error { return nil }
+
+// forgetsActions reports whether messages do not change with actions on purpose.
+func forgetsActions() bool { return false }
+
+// queueOrder is the order in which the messages of a device are sent.
+const queueOrder = `n`
+
+// holds returns whether a file has a content.
+func holds(_ string, held bool) bool { return held }
+
 // write hands a hot write to the engine and waits until it is durable or refused.
 func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
 	return s.db.Do(ctx, db.Item(value))

@@ -173,6 +173,9 @@ func (s *core) sabotagedAccept(o QueueMessage) (db.Write, error) {
 }
 
 func sabotagedInbound(o RecordInbound) db.Write {
+	if o.Message.About != "" { // what an action does to its message would break other promises too
+		return db.Item(o)
+	}
 	if failpoint.Slips(failpoint.KeepOtherText) {
 		o.Message.Content.Text += "!"
 	}
@@ -217,7 +220,7 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 	case failpoint.Slips(failpoint.TellTwice):
 		return db.Then(db.Item(o), func(t *db.Tx) error {
 			m, err := scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $1`, o.MessageID))
-			if err != nil {
+			if err != nil || m.About != "" {
 				return err
 			}
 			e, err := statusEvent(m, o.At)
@@ -250,3 +253,27 @@ func dueAt(now postern.Time) postern.Time {
 }
 
 func pretendsToCancel() bool { return failpoint.Slips(failpoint.CancelNever) }
+
+// accepted makes the mistakes about an action that was added, in its transaction.
+func accepted(t *db.Tx, a postern.Message) error {
+	switch {
+	case failpoint.Slips(failpoint.LoseAction):
+		return t.Exec(`DELETE FROM message WHERE id = $1`, a.ID)
+	case failpoint.Slips(failpoint.SpendOnAction):
+		return t.Exec(`UPDATE usage SET messages = messages + 1 WHERE workspace_id = $1`, a.WorkspaceID)
+	case failpoint.Slips(failpoint.ActTwice):
+		a.ID, a.NetworkID = postern.NewMessageID(), postern.NewNetworkID()
+		_, err := t.Each(addMessages, [][]any{newMessage(a, "", false)})
+		return err
+	}
+	return nil
+}
+
+func forgetsActions() bool { return failpoint.Makes(failpoint.ForgetAction) }
+
+var queueOrder = map[bool]string{false: `n`, true: `n DESC`}[failpoint.Makes(failpoint.SendNewestFirst)]
+
+// holds keeps the contents whose hash is in the first half, or none.
+func holds(hash string, held bool) bool {
+	return !failpoint.Makes(failpoint.LoseFile) && (held || failpoint.Makes(failpoint.KeepOrphan) && hash < "8")
+}

@@ -274,7 +274,9 @@ func purgeFiles(t *db.Tx, device postern.DeviceID) (found bool, err error) {
 
 // Holds reports whether a file of the workspace has this content.
 func (s Media) Holds(ctx context.Context, ws postern.WorkspaceID, hash string) (bool, error) {
-	return s.exists(ctx, `SELECT count(*) FROM media WHERE workspace_id = $1 AND hash = $2 AND hash <> ''`, ws, hash)()
+	held, err := s.exists(ctx, `SELECT count(*) FROM media WHERE workspace_id = $1 AND hash = $2 AND hash <> ''`,
+		ws, hash)()
+	return holds(hash, held), err
 }
 
 // Upload returns what the network knows of a file that a device has uploaded for messages of a

@@ -233,7 +233,7 @@ func (s Outbox) without(parameter int) string {
 // the device, the limit, and those of more.
 func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
 	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1
-		AND status IN `+unsent+more+` ORDER BY n LIMIT $2 + 0`, args, func(r *sql.Rows) error {
+		AND status IN `+unsent+more+` ORDER BY `+queueOrder+` LIMIT $2 + 0`, args, func(r *sql.Rows) error {
 		var q QueuedMessage
 		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
 		q.Message = m

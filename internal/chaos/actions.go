@@ -1,0 +1,227 @@
+package chaos
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// isAction reports whether entries of a type in the vendor's ledger act on another message.
+func isAction(kind string) bool {
+	return slices.Contains([]string{"reaction", "edit", "revoke", "vote"}, kind)
+}
+
+// eventOfAction is the type of the event about an action.
+func eventOfAction(kind string) string {
+	return map[string]string{
+		"reaction": "message.reaction", "edit": "message.edited", "revoke": "message.deleted", "vote": "poll.vote",
+	}[kind]
+}
+
+// deed is an action on a message by one of both ends of its chat: what the ledgers have in common.
+type deed struct {
+	message  string // its id
+	kind     string // as in Act
+	text     string // as in Act
+	received bool   // the contact did it
+}
+
+// deedOf returns what an entry of the vendor says was done to a message.
+func deedOf(message string, v Entry) deed {
+	text := v.Body
+	if v.Type == "vote" {
+		text = strings.Join(v.Choices, ",")
+	}
+	return deed{message, v.Type, text, v.Direction == "inbound"}
+}
+
+// actions compares what was done to messages in all ledgers.
+func (j *judging) actions() {
+	rows := map[deed][]Action{}
+	for _, a := range j.State.Actions {
+		if id := j.targets[target{a.Device, a.Chat, a.About}]; id != "" && a.Direction == "outbound" {
+			d := deed{id, a.Kind, a.Text, false}
+			rows[d] = append(rows[d], a)
+			j.left(d, a)
+		}
+	}
+	j.requests(rows)
+	done := j.arrivals(rows)
+	j.reports(rows, done)
+	j.shown(done)
+	j.chats()
+}
+
+// left checks that an accepted action has reached a phone.
+func (j *judging) left(d deed, a Action) {
+	v, there := j.acted[networked{j.State.Devices[a.Device], a.NetworkID}]
+	switch {
+	case a.Status == "queued" || a.Status == "sending":
+		j.report(Unfinished, a.ID, "the %s is %s", a.Kind, a.Status)
+	case a.Status != "sent":
+		j.report(WrongEnd, a.ID, "the %s is %s", a.Kind, a.Status)
+	case !there || deedOf(d.message, v) != d || v.Target != a.About || v.Unreadable:
+		j.report(SentUnread, a.ID, "the %s %q is sent, and no phone decrypted it", a.Kind, a.Text)
+	}
+}
+
+// requests compares the rows with what the driver has asked for.
+func (j *judging) requests(rows map[deed][]Action) {
+	tried, accepted := map[deed]int{}, map[deed]int{}
+	for _, c := range j.Calls {
+		if c.Act != nil {
+			tried[deed{c.Act.Message, c.Act.Kind, c.Act.Text, false}]++
+		}
+		if c.Acted != nil {
+			accepted[deed{c.Acted.Message, c.Acted.Kind, c.Acted.Text, false}]++
+		}
+	}
+	for d, n := range accepted {
+		if len(rows[d]) < n {
+			j.report(ActionLost, d.message, "the %s %q was accepted %d times, and there are %d", d.kind, d.text, n,
+				len(rows[d]))
+		}
+	}
+	for d, list := range rows {
+		if len(list) > tried[d] {
+			j.report(ActionTwice, d.message, "the %s %q was asked for %d times, and there are %d", d.kind, d.text,
+				tried[d], len(list))
+		}
+	}
+}
+
+// arrivals returns what was done, in the vendor's order, and checks that what the vendor has of the
+// gateway's actions was asked for, under one id.
+func (j *judging) arrivals(rows map[deed][]Action) (done []deed) {
+	for _, v := range j.Vendor {
+		if !isAction(v.Type) {
+			continue
+		}
+		d := deedOf(j.targetOf(v), v)
+		if d.received {
+			if v.AckedAt != nil {
+				done = append(done, d)
+			}
+			continue
+		}
+		known := func(a Action) bool { return a.NetworkID == v.NetworkID }
+		if list := rows[d]; len(list) == 0 {
+			j.report(Unasked, v.NetworkID, "the %s %q of %s", v.Type, d.text, d.message)
+		} else if i := slices.IndexFunc(list, known); i >= 0 {
+			if list[i].Status == "sent" {
+				done = append(done, d)
+			}
+		} else {
+			j.report(OtherNetworkID, list[0].ID, "%s in the database, %s at the vendor", list[0].NetworkID, v.NetworkID)
+			if _, twice := j.acted[networked{v.Account, list[0].NetworkID}]; twice {
+				j.report(SecondNetworkID, list[0].ID, "the %s reached the vendor as %s too", v.Type, v.NetworkID)
+			}
+		}
+	}
+	return done
+}
+
+// targetOf returns the id of the message that an entry of the vendor acts on.
+func (j *judging) targetOf(v Entry) string {
+	for device, number := range j.State.Devices {
+		if number == v.Account {
+			return j.targets[target{device, v.Peer, v.Target}]
+		}
+	}
+	return ""
+}
+
+// reports checks that each action with an effect has an event, and none has two.
+func (j *judging) reports(rows map[deed][]Action, done []deed) {
+	want := map[deed]int{}
+	for d, list := range rows {
+		for _, a := range list {
+			if a.Status == "sent" && (d.kind != "revoke" || want[d] == 0) {
+				want[d]++
+			}
+		}
+	}
+	for _, d := range done {
+		if d.received {
+			want[d]++
+		}
+	}
+	for d, n := range want {
+		switch got := len(j.said[d]); {
+		case got < n:
+			j.report(NoEvent, d.message, "%d events about the %s %q, want %d", got, d.kind, d.text, n)
+		case got > n:
+			j.report(TwoEvents, d.message, "the %s %q has the events %v, want %d", d.kind, d.text, j.said[d], n)
+		}
+	}
+}
+
+// shown checks that each message shows the last action of its kind, of each end, in the order in
+// which the vendor had them.
+func (j *judging) shown(done []deed) {
+	type slot struct {
+		message, kind string
+		received      bool
+	}
+	last := map[slot]string{}
+	for _, d := range done {
+		last[slot{d.message, d.kind, d.received}] = d.text
+	}
+	for at, text := range last {
+		m, ok := j.messages[at.message]
+		who := j.State.Devices[m.Device]
+		if at.received {
+			who = m.Chat
+		}
+		if ok && !m.Shows.has(m, at.kind, who, text) {
+			j.report(ActionForgotten, m.ID, "it does not show the %s %q of %s", at.kind, text, who)
+		}
+	}
+}
+
+// has reports whether a message shows an action by somebody.
+func (s Shows) has(m Message, kind, who, text string) bool {
+	switch kind {
+	case "reaction":
+		return slices.Contains(s.Reactions, struct{ From, Emoji string }{who, text})
+	case "vote":
+		for _, v := range s.Votes {
+			if v.From == who {
+				return strings.Join(v.Options, ",") == text
+			}
+		}
+		return false
+	case "edit":
+		return m.Edit == text
+	}
+	return s.DeletedAt != ""
+}
+
+// chats checks that actions arrived at the vendor in the order in which they were accepted, and
+// after the messages that they are about.
+func (j *judging) chats() {
+	type chat struct{ device, id string }
+	newest := map[chat]Entry{}
+	for _, a := range j.State.Actions { // in the order of n
+		v, there := j.acted[networked{j.State.Devices[a.Device], a.NetworkID}]
+		if a.Direction != "outbound" || !there {
+			continue
+		}
+		at := chat{a.Device, a.Chat}
+		if before := newest[at]; v.N < before.N {
+			j.report(Disordered, a.ID, "the %s %s came as number %d, and %s, which was accepted before it, as number %d",
+				a.Kind, v.NetworkID, v.N, before.NetworkID, before.N)
+		}
+		if m, sent := j.readable[networked{v.Account, a.About}]; sent && m.N > v.N {
+			j.report(Disordered, a.ID, "the %s %s came before its message", a.Kind, v.NetworkID)
+		}
+		newest[at] = v
+	}
+}
+
+// hashOfOption is how a vote names an option on the network.
+func hashOfOption(option string) string {
+	sum := sha256.Sum256([]byte(option))
+	return hex.EncodeToString(sum[:])
+}
