@@ -196,7 +196,7 @@ func scaled(img image.Image, side int) image.Image {
 	if longer := max(img.Bounds().Dx(), img.Bounds().Dy()); longer <= side {
 		return img
 	}
-	small := image.NewNRGBA(image.Rectangle{Max: size})
+	small := image.NewRGBA(image.Rectangle{Max: size})
 	draw.BiLinear.Scale(small, small.Bounds(), img, img.Bounds(), draw.Src, nil)
 	return small
 }

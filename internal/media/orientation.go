@@ -91,7 +91,7 @@ func turned(img image.Image, o int) image.Image {
 	}
 	from := img.Bounds()
 	size := turnedSize(from.Size(), o)
-	out := image.NewNRGBA(image.Rectangle{Max: size})
+	out := image.NewRGBA(image.Rectangle{Max: size})
 	for y := range size.Y {
 		for x := range size.X {
 			at := storedAt(image.Pt(x, y), from.Size(), o)
