@@ -80,11 +80,29 @@ func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageS
 	if q.DeviceID == "" && len(q.Devices) == 1 {
 		q.DeviceID, q.Devices = q.Devices[0], nil
 	}
-	upper, lower := q.upper(below), MessagePlace{At: q.Since}
-	w, err := s.way(ctx, ws, q, upper)
-	if err != nil {
-		return p, err
+	upper := q.upper(below)
+	list, open := words.Query(q.Text)
+	switch {
+	case len(list) == 0:
+		return s.page(ctx, ws, q, q.way(ws), upper, limit)
+	case s.db.Postgres():
+		w, err := s.vectorWay(ctx, ws, q, vectorQuery(list, open), upper, limit)
+		if err != nil {
+			return p, err
+		}
+		return s.page(ctx, ws, q, w, upper, limit)
+	case open:
+		if p, full, err := s.newest(ctx, ws, q, upper, limit); err != nil || full {
+			return p, err
+		}
 	}
+	return s.page(ctx, ws, q, tableWay(ws, list, open), upper, limit)
+}
+
+// page lists messages among the candidates of a way.
+func (s Messages) page(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, w way, upper MessagePlace,
+	limit int) (p MessagePage, err error) {
+	lower := MessagePlace{At: q.Since}
 	if p.Last, err = s.lookBack(ctx, w, upper, lower, q.look(limit)); err != nil {
 		return p, err
 	}
@@ -144,21 +162,22 @@ type way struct {
 	where  string // with ? for each of the values
 	values []any
 	byTime bool
+	last   MessagePlace // of the candidates that one page looks at; zero if it is not known yet
 }
 
 // way returns the narrowest index.
 func (s MessageSearch) way(ws postern.WorkspaceID) way {
 	switch {
 	case s.ChatID != "":
-		return way{`message`, `workspace_id = ? AND chat_id = ?`, []any{ws, s.ChatID}, false}
+		return way{`message`, `workspace_id = ? AND chat_id = ?`, []any{ws, s.ChatID}, false, MessagePlace{}}
 	case s.rare():
-		return way{`message`, `workspace_id = ? AND status IN ('failed', 'expired')`, []any{ws}, false}
+		return way{`message`, `workspace_id = ? AND status IN ('failed', 'expired')`, []any{ws}, false, MessagePlace{}}
 	case s.ByTime():
-		return way{`message`, `workspace_id = ?`, []any{ws}, true}
+		return way{`message`, `workspace_id = ?`, []any{ws}, true, MessagePlace{}}
 	case s.DeviceID != "":
-		return way{`message`, `device_id = ?`, []any{s.DeviceID}, false}
+		return way{`message`, `device_id = ?`, []any{s.DeviceID}, false, MessagePlace{}}
 	}
-	return way{`message`, `workspace_id = ?`, []any{ws}, false}
+	return way{`message`, `workspace_id = ?`, []any{ws}, false, MessagePlace{}}
 }
 
 // between returns the condition for the candidates between two places, with the lower one.
@@ -197,17 +216,25 @@ func (s MessageSearch) look(limit int) int {
 	if s.ByTime() {
 		covered = s.DeviceID == ""
 	}
-	if covered && s.Text == "" && s.Devices == nil && s.Direction == "" && s.Kind == "" && s.Statuses == nil &&
-		!s.Archived {
-		return max(plainScan, limit+1)
+	if s.Text != "" {
+		covered = s.ChatID == "" && s.DeviceID == "" && s.Since == 0 && s.Until == 0
 	}
-	return max(messageScan, limit+1)
+	switch {
+	case !covered || s.Devices != nil || s.Direction != "" || s.Kind != "" || s.Statuses != nil || s.Archived:
+		return max(messageScan, limit+1)
+	case s.Text != "":
+		return 2 * limit
+	}
+	return max(plainScan, limit+1)
 }
 
 // lookBack returns the place of the last candidate that one page looks at; the zero place
 // when there are fewer.
 func (s Messages) lookBack(ctx context.Context, w way, upper, lower MessagePlace,
 	look int) (last MessagePlace, err error) {
+	if w.last.N != 0 {
+		return w.last, nil
+	}
 	err = s.look(ctx, lastOf(w), append(w.args(upper, lower), look-1), &last.N, &last.At)
 	return last, err
 }
@@ -250,35 +277,60 @@ func numberFrom(query string, from int) string {
 	return strings.Join(parts, "")
 }
 
-// way returns the narrowest index for a search.
-func (s Messages) way(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, upper MessagePlace) (way, error) {
-	list, open := words.Query(q.Text)
-	if len(list) == 0 {
-		return q.way(ws), nil
-	}
-	if s.db.Postgres() {
-		return s.vectorWay(ctx, ws, vectorQuery(list, open), upper)
-	}
+// tableWay is the index of SQLite for a search by words.
+func tableWay(ws postern.WorkspaceID, list []string, open bool) way {
 	from := `(SELECT rowid AS n FROM message_word WHERE message_word MATCH ?) AS found`
-	return way{from, `? <> ''`, []any{tableQuery(ws, list, open), "x"}, false}, nil
+	return way{from: from, where: `? <> ''`, values: []any{tableQuery(ws, list, open), "x"}}
 }
 
-// vectorWay chooses the index of PostgreSQL for a search by words. Words that are in many of the
-// newest messages are looked for in the order of the messages, which soon finds enough of them;
-// others through the index of words, which has few entries for them. PostgreSQL would choose by
-// statistics, which it may not have yet, and its index of words has no order.
-func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, query string,
-	upper MessagePlace) (way, error) {
-	common := 0
-	err := s.look(ctx, `SELECT count(*) FROM (SELECT words FROM message_word WHERE workspace_id = $1 AND n < $2
-		ORDER BY n DESC LIMIT $3 + 0) AS newest WHERE words @@ CAST($4 AS tsquery)`,
-		[]any{ws, upper.N, messageScan, query}, &common)
-	if common >= commonWord {
+// vectorWay chooses the index of PostgreSQL for a search by words. Words that fill a page from
+// the newest messages are looked for in their order. Others are looked for through the index of
+// words, which has no order, and few entries for them.
+func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, query string,
+	upper MessagePlace, limit int) (way, error) {
+	var found int
+	var last int64
+	err := s.look(ctx, `SELECT count(*), coalesce(min(n), 0) FROM newest_words($1, $2, CAST($3 AS tsquery), $4, $5) AS n`,
+		[]any{ws, upper.N, query, q.look(limit), wordScan}, &found, &last)
+	if found > limit {
 		where := `workspace_id = ? AND coalesce(words @@ CAST(? AS tsquery), false)`
-		return way{`message_word`, where, []any{ws, query}, false}, err
+		return way{`message_word`, where, []any{ws, query}, false, MessagePlace{N: last}}, err
 	}
-	from := `(SELECT n FROM message_word WHERE workspace_id = ? AND words @@ CAST(? AS tsquery) OFFSET 0) AS found`
-	return way{from, `? <> ''`, []any{ws, query, "x"}, false}, err
+	// Without statistics, the planner would prefer the index of the workspace, and read all of it.
+	from := `(SELECT n FROM message_word WHERE coalesce(workspace_id, '') = ? AND words @@ CAST(? AS tsquery)
+		OFFSET 0) AS found`
+	return way{from: from, where: `? <> ''`, values: []any{ws, query, "x"}}, err
+}
+
+// newest looks for words in the newest messages themselves. It is not full if they are too rare
+// for that. SQLite's index lists the messages that have a word in their order, but it collects
+// all messages for the beginning of a word first.
+func (s Messages) newest(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, upper MessagePlace,
+	limit int) (p MessagePage, full bool, err error) {
+	list, open := words.Query(q.Text)
+	w := q.way(ws)
+	q.Text = ""
+	for scanned := 0; scanned < messageScan; scanned += plainScan {
+		some, err := s.page(ctx, ws, q, w, upper, plainScan-1)
+		if err != nil {
+			return p, false, err
+		}
+		for i, m := range some.Messages {
+			if words.Match(words.Of(m.Content.Texts()...), list, open) {
+				p.Messages, p.places = append(p.Messages, m), append(p.places, some.places[i])
+			}
+		}
+		p.Last, p.More = some.Last, some.More
+		if len(p.Messages) > limit {
+			p.Cut(limit)
+			return p, true, nil
+		}
+		if !p.More || len(p.Messages) < commonWord {
+			return p, !p.More, nil
+		}
+		upper.N = p.Last.N
+	}
+	return p, true, nil
 }
 
 // vectorQuery returns the query for words in a tsvector of PostgreSQL.
@@ -359,39 +411,61 @@ func readWords(t *db.Tx, where string, args ...any) (list []worded, last int64, 
 }
 
 var (
-	dropWords    = db.NewStatement("place", `DELETE FROM message_word WHERE rowid = @place`)
-	dropRow      = db.NewStatement("place", `DELETE FROM message_word [USING @rows] WHERE n = @place`)
+	dropText    = db.NewStatement("place", `DELETE FROM message_word WHERE rowid = @place`)
+	dropVectors = db.NewStatement("place, workspace", `DELETE FROM message_word [USING @rows]
+		WHERE workspace_id = @workspace AND n = CAST(@place AS BIGINT)`)
 	forgetChange = db.NewStatement("place", `DELETE FROM word_change [USING @rows] WHERE n = @place`)
-	addWords     = db.NewStatement("rowid, tenant, words", `INSERT INTO message_word (rowid, tenant, words) @values`)
-	addVector    = db.NewStatement("place, workspace, vector", `INSERT INTO message_word (n, workspace_id, words)
+	addText      = db.NewStatement("rowid, tenant, words", `INSERT INTO message_word (rowid, tenant, words) @values`)
+	addVectors   = db.NewStatement("place, workspace, vector", `INSERT INTO message_word (n, workspace_id, words)
 		SELECT CAST(@place AS BIGINT), @workspace, CAST(@vector AS tsvector) [FROM @rows]`)
 )
 
 // saveWords replaces the words of messages.
 func saveWords(t *db.Tx, list []worded, place int64) error {
-	gone, rows := make([][]any, 0, len(list)), make([][]any, 0, len(list))
-	for _, w := range list {
-		gone = append(gone, []any{w.n})
-		switch {
-		case len(w.words) == 0:
-		case t.Postgres():
-			rows = append(rows, []any{w.n, w.workspace, "'" + strings.Join(w.words, "' '") + "'"})
-		default:
-			rows = append(rows, []any{w.n, tenantWord(w.workspace), strings.Join(w.words, " ")})
-		}
+	places := make([][]any, len(list))
+	for i, w := range list {
+		places[i] = []any{w.n}
 	}
-	drop, add := dropWords, addWords
+	save := saveText
 	if t.Postgres() {
-		drop, add = dropRow, addVector
+		save = saveVectors
 	}
-	if _, err := t.Each(drop, gone); err != nil {
+	if err := save(t, list, places); err != nil {
 		return err
 	}
-	if _, err := t.Each(add, rows); err != nil {
-		return err
-	}
-	if _, err := t.Each(forgetChange, gone); err != nil {
+	if _, err := t.Each(forgetChange, places); err != nil {
 		return err
 	}
 	return t.Exec(`UPDATE word_place SET n = $1`, place)
+}
+
+// saveText replaces words in the full-text table of SQLite.
+func saveText(t *db.Tx, list []worded, places [][]any) error {
+	var rows [][]any
+	for _, w := range list {
+		if len(w.words) > 0 {
+			rows = append(rows, []any{w.n, tenantWord(w.workspace), strings.Join(w.words, " ")})
+		}
+	}
+	if _, err := t.Each(dropText, places); err != nil {
+		return err
+	}
+	_, err := t.Each(addText, rows)
+	return err
+}
+
+// saveVectors replaces words in the table of PostgreSQL.
+func saveVectors(t *db.Tx, list []worded, _ [][]any) error {
+	var gone, rows [][]any
+	for _, w := range list {
+		gone = append(gone, []any{w.n, w.workspace})
+		if len(w.words) > 0 {
+			rows = append(rows, []any{w.n, w.workspace, "'" + strings.Join(w.words, "' '") + "'"})
+		}
+	}
+	if _, err := t.Each(dropVectors, gone); err != nil {
+		return err
+	}
+	_, err := t.Each(addVectors, rows)
+	return err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"math"
 	"regexp"
@@ -273,14 +274,7 @@ func TestSearchFindsWords(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		index := func() {
-			for more := true; more; {
-				var err error
-				if more, err = db.Messages.IndexWords(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
+		index := func() { indexAll(t, db) }
 		find := func(q MessageSearch) (ids []string) {
 			p, err := db.Messages.Search(t.Context(), d.WorkspaceID, q, MessagePlace{}, 10)
 			if err != nil {
@@ -351,6 +345,118 @@ func TestSearchFindsWords(t *testing.T) {
 			t.Errorf("a message after the removal is found as %q", got)
 		}
 	})
+}
+
+// Every message with the words is on one page, newest first, whether the words are in all messages,
+// in some of the newest, in few or in the oldest, also as a beginning.
+func TestPagesOfASearchMissNothing(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		foreign := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		every := map[string]int{"common": 1, "often": 25, "seldom": 100, "rarely": 400}
+		want := map[string][]string{}
+		for i := range 3*plainScan + 7 {
+			text := "number" + strconv.Itoa(i)
+			if i < 10 {
+				text += " oldest"
+			}
+			for word, n := range every {
+				if i%n == 0 {
+					text += " " + word
+				}
+			}
+			for _, d := range []postern.Device{d, foreign} {
+				in := inboundOf(d, "N"+strconv.Itoa(i), "lid:1", text)
+				if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+				for word := range strings.FieldsSeq(text) {
+					want[string(d.ID)+word] = append(want[string(d.ID)+word], string(in.Message.ID))
+				}
+			}
+		}
+		indexAll(t, db)
+		for _, tt := range []struct{ query, word string }{
+			{"common", "common"}, {"commo", "common"}, {"common ", "common"}, {"often", "often"}, {"OFT", "often"},
+			{"seldom", "seldom"}, {"sel common", ""}, {"common sel", "seldom"}, {"rarely ", "rarely"}, {"ra", "rarely"},
+			{"oldest", "oldest"}, {"common old", "oldest"}, {"number7 ", "number7"}, {"absent", ""},
+		} {
+			var ids []string
+			for _, id := range slices.Backward(want[string(d.ID)+tt.word]) {
+				if tt.query != "common old" || slices.Contains(want[string(d.ID)+"common"], id) {
+					ids = append(ids, id)
+				}
+			}
+			for _, q := range []MessageSearch{{Text: tt.query}, {Text: tt.query, DeviceID: d.ID, Since: 1}} {
+				if got := finds(t, db, d.WorkspaceID, q, 20); !slices.Equal(got, ids) {
+					t.Errorf("%+v finds %d messages, want %d", q, len(got), len(ids))
+				}
+			}
+		}
+	})
+}
+
+// The beginning of a common word is found in the messages themselves with SQLite, whose index
+// would collect all messages that have it.
+func TestCommonBeginningNeedsNoIndex(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	for i := range plainScan + 1 {
+		if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, strconv.Itoa(i), "lid:1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Text: "hel"}, MessagePlace{}, 50)
+	if err != nil || len(p.Messages) != 50 || !p.More {
+		t.Errorf("before the index is written, %d messages are found, more %t, %v", len(p.Messages), p.More, err)
+	}
+}
+
+// PostgreSQL looks for common words in the newest messages, and for rare ones not in all messages of
+// the workspace, although it has no statistics before its next autovacuum.
+func TestWordsOfPostgreSQLNeedNoStatistics(t *testing.T) {
+	t.Parallel()
+	db := engine{postgres: true}.open(t)
+	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	for i := range 3 * plainScan {
+		if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, strconv.Itoa(i), "lid:1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	indexAll(t, db)
+	w, err := db.Messages.vectorWay(t.Context(), d.WorkspaceID, MessageSearch{Text: "hel"}, "'hel':*",
+		MessagePlace{N: math.MaxInt64}, 50)
+	if err != nil || w.from != "message_word" || w.last.N == 0 {
+		t.Errorf("a common word: %+v, %v", w, err)
+	}
+	w, err = db.Messages.vectorWay(t.Context(), d.WorkspaceID, MessageSearch{Text: "x"}, "'x':*",
+		MessagePlace{N: math.MaxInt64}, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	err = db.db.Rows(t.Context(), `EXPLAIN SELECT n FROM `+strings.ReplaceAll(w.from, "?", "'x'"), nil,
+		func(r *sql.Rows) error {
+			var step string
+			err := r.Scan(&step)
+			steps = append(steps, step)
+			return err
+		})
+	if got := strings.Join(steps, "\n"); err != nil || strings.Contains(got, "message_word_pkey") {
+		t.Errorf("a rare word: %s, %v", got, err)
+	}
+}
+
+func indexAll(t *testing.T, db *Store) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = db.Messages.IndexWords(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func goesBy(t *testing.T, db *Store, query, index string) {

@@ -233,7 +233,8 @@ const (
 	logScan       = 10_000         // events that one page of the log reads
 	messageScan   = 2000           // messages that one page of a list looks at
 	plainScan     = 500            // messageScan when the index covers all conditions but the present number
-	commonWord    = 20             // of messageScan messages have a word that is looked for in their order
+	commonWord    = 10             // of plainScan messages have a word that is looked for in their order
+	wordScan      = 20_000         // entries of PostgreSQL's words in which a page looks for common ones
 	wordChunk     = 500            // messages whose words are written in one operation
 	textScan      = 2000           // workspaces or users among which one page searches a text
 

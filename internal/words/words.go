@@ -45,6 +45,19 @@ func Query(text string) (list []string, open bool) {
 	return list, len(list) > 0 && isPart(last) && !isWhole(last)
 }
 
+// Match reports whether a text has all words of a query, of which the last may be a beginning if
+// open. The words of the text are those of [Of].
+func Match(text, query []string, open bool) bool {
+	for i, word := range query {
+		at, found := slices.BinarySearch(text, word)
+		begins := open && i == len(query)-1 && at < len(text) && strings.HasPrefix(text[at], word)
+		if !found && !begins {
+			return false
+		}
+	}
+	return true
+}
+
 const maxQuery = 20 // words of a query
 
 // split calls word with each word of a text until it returns false.

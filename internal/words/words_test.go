@@ -36,6 +36,20 @@ func TestWordsOfTextsAndQueries(t *testing.T) {
 	}
 }
 
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	text := Of("The invoice of Tuesday")
+	for query, want := range map[string]bool{
+		"invoice": true, "inv": true, "inv ": false, "INVOICE tue": true, "invoice wed": false, "of the tuesday": true,
+		"tuesdays": false, "z": false, "": true, "the ": true,
+	} {
+		list, open := Query(query)
+		if got := Match(text, list, open); got != want {
+			t.Errorf("%q matches %v, want %v", query, got, want)
+		}
+	}
+}
+
 // FuzzWords splits any text into bounded words that a query finds again.
 func FuzzWords(f *testing.F) {
 	for _, s := range []string{"", "Hello", "請", "\xff\x00", "a\u0301\u0301"} {

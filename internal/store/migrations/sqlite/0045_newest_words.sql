@@ -1,0 +1,3 @@
+-- +goose Up
+-- SQLite orders the messages that have a word by itself.
+SELECT 1;
