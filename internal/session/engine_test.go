@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -315,6 +316,55 @@ func TestUnknownOutcomeIsRepeatedUnderTheSameID(t *testing.T) {
 		}
 		if len(ids) != 3 || ids[m.NetworkID] != 1 {
 			t.Errorf("the customer's phone shows %v", ids)
+		}
+	})
+}
+
+// An action whose outcome is unknown, or that of its message, is repeated before the later actions on
+// the message, however many they are. Messages go on.
+func TestActionsWaitForARepetition(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		lost := errors.New("no answer")
+		react := func(id postern.MessageID, emoji string) {
+			t.Helper()
+			if _, err := w.g.Actions.React(t.Context(), w.caller, id, emoji); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.net.Answer(account, lost, nil, lost); err != nil {
+			t.Fatal(err)
+		}
+		first := w.send(d, customer)
+		w.settle(time.Second)
+		second := w.send(d, customer)
+		w.settle(time.Second)
+		react(second, "a")
+		w.settle(time.Second)
+		for range 2 * sendBatch {
+			react(first, "b")
+			react(second, "c")
+		}
+		react(second, "d")
+		third := w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(third, postern.Delivered)
+		w.settle(time.Hour)
+		want := []string{w.wantMessage(second, postern.Delivered).NetworkID, w.wantMessage(third, postern.Delivered).NetworkID,
+			w.wantMessage(first, postern.Delivered).NetworkID, "b", "a", "c", "d"}
+		var got []string // each text once
+		for _, s := range w.net.Shown(customer) {
+			if what := cmp.Or(map[string]string{"hi": s.ID}[s.Body], s.Body); !slices.Contains(got, what) {
+				got = append(got, what)
+			}
+		}
+		behind := func(text string) int { return slices.Index(got, text) }
+		if !slices.Equal(got[:3], want[:3]) || behind("a") > behind("c") || behind("c") > behind("d") || behind("b") < 0 {
+			t.Errorf("the customer's phone shows %v, want %v", got, want)
+		}
+		m, err := w.g.Messages.Get(t.Context(), w.caller, second)
+		if err != nil || len(m.State.Reactions) != 1 || m.State.Reactions[0].Emoji != "d" {
+			t.Errorf("the second message shows %v, %v", m.State.Reactions, err)
 		}
 	})
 }

@@ -127,7 +127,8 @@ func (l *liveSession) sendFree() (tried int, err error) {
 }
 
 func (l *liveSession) queued(kind store.ChatKind, limit int) ([]store.QueuedMessage, error) {
-	return l.e.db.Outbox.NextOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), l.held, limit)
+	return l.e.db.Outbox.NextOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), l.held,
+		limit+l.behind)
 }
 
 // lookAgain starts the sender again after the shortest of the waits; 0 means no
@@ -144,12 +145,21 @@ func (l *liveSession) lookAgain(waits ...time.Duration) {
 
 // sendSome sends messages in their order until hold makes one wait, and returns
 // for how long. Messages whose files are not on the network yet wait, with those behind them
-// in their chats; each such chat counts as tried, because the next batch goes without it.
+// in their chats; each such chat counts as tried, because the next batch goes without it. So do
+// actions that wait for a repetition, because the next batch looks further.
 func (l *liveSession) sendSome(
 	list []store.QueuedMessage, hold func(store.QueuedMessage) time.Duration,
 ) (tried int, wait time.Duration, err error) {
+	behind := 0
 	for _, m := range list {
 		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
+			continue
+		}
+		if l.isBehind(m.Message) {
+			if behind++; behind > l.behind {
+				l.behind++
+				tried++
+			}
 			continue
 		}
 		ready, err := l.isReady(m) // also of a chat that waits, so that its files are ready in time

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -36,15 +37,37 @@ type liveSession struct {
 	timerChanges int
 
 	// Used by the sending goroutine only.
-	retry map[postern.MessageID]resend
-	held  []string    // chats whose next message waits for its file
-	paced *time.Timer // starts the sender again when the pace allows one more
+	retry  map[postern.MessageID]resend
+	behind int         // actions that the last batch found waiting for a repetition
+	held   []string    // chats whose next message waits for its file
+	paced  *time.Timer // starts the sender again when the pace allows one more
 }
 
 // resend is a send with unknown outcome that will be repeated.
 type resend struct {
-	at   time.Time
-	wait time.Duration
+	at      time.Time
+	wait    time.Duration
+	subject subject
+}
+
+// subject is a message as actions name it.
+type subject struct{ chat, networkID string }
+
+// subjectOf returns the message that an action is about, or a message itself.
+func subjectOf(m postern.Message) subject { return subject{m.ChatID, cmp.Or(m.About, m.NetworkID)} }
+
+// isBehind reports whether an action waits: until it is known that its message, or an earlier
+// action on that, has arrived, it could arrive first. Messages do not wait.
+func (l *liveSession) isBehind(m postern.Message) bool {
+	if m.About == "" {
+		return false
+	}
+	for id, r := range l.retry {
+		if id != m.ID && r.subject == subjectOf(m) {
+			return true
+		}
+	}
+	return false
 }
 
 // goLive lets a device send on its connection, starting with the queued messages.
@@ -194,7 +217,7 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	if pace != (postern.Pace{}) {
 		return l.sendPaced(pace)
 	}
-	list, err := l.e.db.Outbox.Next(l.ctx, l.id, l.held, sendBatch+len(l.retry))
+	list, err := l.e.db.Outbox.Next(l.ctx, l.id, l.held, sendBatch+len(l.retry)+l.behind)
 	if err != nil {
 		return 0, err
 	}
@@ -216,6 +239,9 @@ func (l *liveSession) forget(list []store.QueuedMessage) {
 		}
 	}
 	l.retry = left
+	if len(left) == 0 {
+		l.behind = 0
+	}
 }
 
 // sendOne makes one attempt. An error means that the store did not record the
@@ -283,7 +309,7 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 		}
 		return err
 	}
-	l.repeat(m.ID)
+	l.repeat(m.Message)
 	return nil
 }
 
@@ -309,10 +335,10 @@ func beforeFirstFrame(c postern.FailureCode) bool {
 
 // repeat schedules another attempt after an unknown outcome: under the same id,
 // with growing waits, and without delaying the messages behind it.
-func (l *liveSession) repeat(id postern.MessageID) {
-	r := l.retry[id]
+func (l *liveSession) repeat(m postern.Message) {
+	r := l.retry[m.ID]
 	r.wait = min(max(2*r.wait, resendFirst), resendMax)
-	r.at = time.Now().Add(r.wait)
-	l.retry[id] = r
+	r.at, r.subject = time.Now().Add(r.wait), subjectOf(m)
+	l.retry[m.ID] = r
 	l.later(r.wait, nil)
 }
