@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"postern/internal/fair"
 	"postern/internal/postern"
 )
 
@@ -25,7 +26,7 @@ type Options struct {
 	Scratch string
 	// FFmpeg and FFprobe are the programs; "" means those in PATH.
 	FFmpeg, FFprobe string
-	// Processes is how many of them run at a time; 0 means 2.
+	// Processes is how many of them run at a time, half of them for one workspace; 0 means 2.
 	Processes int
 	// Timeout bounds one of them, and the decoding of one picture; 0 means a minute.
 	Timeout time.Duration
@@ -37,7 +38,8 @@ type Converter struct {
 	scratch         string
 	ffmpeg, ffprobe string // absolute paths; "" if the server does not have them
 	timeout         time.Duration
-	processes       *semaphore.Weighted
+	processes       *fair.Shares
+	workspace       postern.WorkspaceID // whose files they are
 	pixels          *semaphore.Weighted // that are decoded at a time, in all pictures together
 }
 
@@ -54,7 +56,7 @@ func New(o Options) *Converter {
 		ffmpeg:    find(o.FFmpeg, "ffmpeg"),
 		ffprobe:   find(o.FFprobe, "ffprobe"),
 		timeout:   o.Timeout,
-		processes: semaphore.NewWeighted(int64(o.Processes)),
+		processes: fair.New(o.Processes),
 		pixels:    semaphore.NewWeighted(maxDecoded),
 	}
 }
@@ -69,6 +71,13 @@ func find(name, fallback string) string {
 		return ""
 	}
 	return found
+}
+
+// For returns a Converter for the files of a workspace. It shares its bounds with c.
+func (c *Converter) For(ws postern.WorkspaceID) *Converter {
+	of := *c
+	of.workspace = ws
+	return &of
 }
 
 // HasFFmpeg reports whether videos and voice messages can be prepared.

@@ -63,10 +63,11 @@ func (c *Converter) run(ctx context.Context, program string, in io.Reader, out i
 	if !c.HasFFmpeg() {
 		return errNoFFmpeg()
 	}
-	if err := c.processes.Acquire(ctx, 1); err != nil {
+	leave, err := c.processes.Enter(ctx, c.workspace)
+	if err != nil {
 		return err
 	}
-	defer c.processes.Release(1)
+	defer leave()
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	complaint := &tail{}
@@ -74,7 +75,7 @@ func (c *Converter) run(ctx context.Context, program string, in io.Reader, out i
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, complaint
 	cmd.Env = []string{"LC_ALL=C"} // without our secrets
 	cmd.WaitDelay = time.Second
-	err := cmd.Run()
+	err = cmd.Run()
 	switch {
 	case err == nil:
 		return nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,6 +51,39 @@ func TestProgramsSeeNoEnvironment(t *testing.T) { //nolint:paralleltest // sets 
 	refuse(t, c, postern.KindVideo, video(t))
 	if env := string(read(t, seen)); !strings.Contains(env, "LC_ALL=C") || strings.Contains(env, "sesame") {
 		t.Errorf("the program saw %q", env)
+	}
+}
+
+// A workspace whose files take long leaves a place to others.
+func TestProcessesAreSharedOut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	started := filepath.Join(dir, "started")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := newConverter(t, media.Options{
+		Processes: 2, FFprobe: script(t, `case "$*" in *slow*) echo >`+started+`; exec sleep 1000;; esac; exit 1`),
+	})
+	slow := filepath.Join(dir, "slow.mp4")
+	if err := os.Symlink(video(t), slow); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for range 10 {
+		all.Go(func() { _, _ = c.For("ws_1").Prepare(ctx, postern.KindVideo, slow) })
+	}
+	if b, err := os.ReadFile(started); err != nil || len(b) == 0 {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if _, err := c.For("ws_2").Prepare(t.Context(), postern.KindVideo, video(t)); postern.ReasonOf(err) !=
+			postern.ValidationFailed {
+			t.Errorf("the file of another workspace: %v", err)
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"postern/internal/media/library"
@@ -191,7 +190,7 @@ func (l *liveSession) failure(m postern.Message) error {
 
 // upload prepares a file and hands it to the network.
 func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Message) error {
-	leave, err := e.uploads.enter(ctx, m.WorkspaceID)
+	leave, err := e.uploads.Enter(ctx, m.WorkspaceID)
 	if err != nil {
 		return err
 	}
@@ -249,63 +248,4 @@ func survive(log *slog.Logger, do func() error) (err error) {
 		}
 	}()
 	return do()
-}
-
-// shares bound how much is done at a time: in all, and half of that for one workspace.
-type shares struct {
-	all chan struct{}
-
-	mu   sync.Mutex
-	each map[postern.WorkspaceID]*share
-}
-
-// share is what one workspace does or waits for.
-type share struct {
-	places chan struct{}
-	users  int
-}
-
-func newShares(n int) *shares {
-	return &shares{all: make(chan struct{}, n), each: map[postern.WorkspaceID]*share{}}
-}
-
-// enter waits for a place. The caller must leave it afterwards.
-func (s *shares) enter(ctx context.Context, ws postern.WorkspaceID) (leave func(), err error) {
-	own := s.of(ws)
-	for i, places := range []chan struct{}{own.places, s.all} {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			if i > 0 {
-				<-own.places
-			}
-			s.done(ws, own)
-			return nil, ctx.Err()
-		}
-	}
-	return func() {
-		<-s.all
-		<-own.places
-		s.done(ws, own)
-	}, nil
-}
-
-func (s *shares) of(ws postern.WorkspaceID) *share {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own := s.each[ws]
-	if own == nil {
-		own = &share{places: make(chan struct{}, max(1, cap(s.all)/2))}
-		s.each[ws] = own
-	}
-	own.users++
-	return own
-}
-
-func (s *shares) done(ws postern.WorkspaceID, own *share) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if own.users--; own.users == 0 {
-		delete(s.each, ws)
-	}
 }

@@ -70,7 +70,7 @@ func (l *liveSession) begin(f store.MediaRow) {
 
 // load fetches a file and then looks for the next one.
 func (l *liveSession) load(f store.MediaRow) {
-	leave, err := l.e.downloads.enter(l.ctx, f.WorkspaceID)
+	leave, err := l.e.downloads.Enter(l.ctx, f.WorkspaceID)
 	if err == nil {
 		err = l.e.download(l.ctx, l.session, f)
 		leave()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"postern/internal/blackbox"
+	"postern/internal/fair"
 	"postern/internal/gateway"
 	"postern/internal/media/library"
 	"postern/internal/network"
@@ -56,7 +57,7 @@ type Engine struct {
 	suspects  []postern.DeviceID // the previous process may have crashed because of these
 	probation *probation
 
-	uploads, downloads *shares // files of all devices that are sent and fetched
+	uploads, downloads *fair.Shares // files of all devices that are sent and fetched
 
 	connects chan struct{} // a slot for each connection that is being opened
 
@@ -74,7 +75,7 @@ func New(opts Options) *Engine {
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
-		uploads: newShares(allUploads), downloads: newShares(allDownloads),
+		uploads: fair.New(allUploads), downloads: fair.New(allDownloads),
 		connects:    make(chan struct{}, parallelConnects),
 		pacers:      map[postern.DeviceID]*pacer{},
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},

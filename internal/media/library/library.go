@@ -88,7 +88,7 @@ func (l *Library) Take(ctx context.Context, ws postern.WorkspaceID, r io.Reader)
 
 // Keep stores a file in transit, which is not written any more. The caller still discards it.
 func (l *Library) Keep(ctx context.Context, ws postern.WorkspaceID, f *os.File) (postern.Media, error) {
-	d, err := l.converter.Describe(ctx, f.Name())
+	d, err := l.converter.For(ws).Describe(ctx, f.Name())
 	if err != nil {
 		return postern.Media{}, err
 	}
@@ -139,7 +139,7 @@ func (l *Library) Prepare(
 	if err != nil {
 		return Prepared{}, err
 	}
-	p, err := l.converter.Prepare(ctx, kind, f.Name())
+	p, err := l.converter.For(ws).Prepare(ctx, kind, f.Name())
 	if err != nil || p.File == "" {
 		if err != nil {
 			Discard(f)
