@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -45,25 +44,19 @@ type liveSession struct {
 
 // resend is a send with unknown outcome that will be repeated.
 type resend struct {
-	at      time.Time
-	wait    time.Duration
-	subject subject
+	at   time.Time
+	wait time.Duration
+	of   postern.Message
 }
 
-// subject is a message as actions name it.
-type subject struct{ chat, networkID string }
-
-// subjectOf returns the message that an action is about, or a message itself.
-func subjectOf(m postern.Message) subject { return subject{m.ChatID, cmp.Or(m.About, m.NetworkID)} }
-
-// isBehind reports whether an action waits: until it is known that its message, or an earlier
-// action on that, has arrived, it could arrive first. Messages do not wait.
+// isBehind reports whether an action waits: while it is not known that its message, or an earlier
+// action in the chat, has arrived, it could arrive first. Messages do not wait.
 func (l *liveSession) isBehind(m postern.Message) bool {
 	if m.About == "" {
 		return false
 	}
 	for id, r := range l.retry {
-		if id != m.ID && r.subject == subjectOf(m) {
+		if id != m.ID && r.of.ChatID == m.ChatID && (r.of.About != "" || r.of.NetworkID == m.About) {
 			return true
 		}
 	}
@@ -338,7 +331,7 @@ func beforeFirstFrame(c postern.FailureCode) bool {
 func (l *liveSession) repeat(m postern.Message) {
 	r := l.retry[m.ID]
 	r.wait = min(max(2*r.wait, resendFirst), resendMax)
-	r.at, r.subject = time.Now().Add(r.wait), subjectOf(m)
+	r.at, r.of = time.Now().Add(r.wait), m
 	l.retry[m.ID] = r
 	l.later(r.wait, nil)
 }
