@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// isAction reports whether entries of a type in the vendor's ledger act on another message.
-func isAction(kind string) bool {
-	return slices.Contains([]string{"reaction", "edit", "revoke", "vote"}, kind)
-}
+// The actions, as the vendor's ledger names them, and the events about them.
+var (
+	actionKinds  = []string{"reaction", "edit", "revoke", "vote"}
+	actionEvents = []string{"message.reaction", "message.edited", "message.deleted", "poll.vote"}
+)
 
-// eventOfAction is the type of the event about an action.
-func eventOfAction(kind string) string {
-	return map[string]string{
-		"reaction": "message.reaction", "edit": "message.edited", "revoke": "message.deleted", "vote": "poll.vote",
-	}[kind]
-}
+// isAction reports whether entries of a type in the vendor's ledger act on another message.
+func isAction(kind string) bool { return slices.Contains(actionKinds, kind) }
+
+// EventOf is the type of the event about an action of a kind.
+func EventOf(kind string) string { return actionEvents[slices.Index(actionKinds, kind)] }
 
 // deed is an action on a message by one of both ends of its chat: what the ledgers have in common.
 type deed struct {

@@ -111,7 +111,7 @@ func (d *driver) act(ctx context.Context, of <-chan subject, r *rand.Rand) {
 	for {
 		select {
 		case s := <-of:
-			if !d.w.opts.loses() { // an action on a message that is lost later proves nothing
+			if !d.w.opts.loses() && d.w.opts.Mistake != failpoint.KeepTwice { // one that is lost or not alone proves nothing
 				d.actOn(ctx, s, r.IntN(2) == 0, r.IntN(2) == 0)
 			}
 		case <-ctx.Done():
@@ -194,11 +194,8 @@ func (d *driver) contact(ctx context.Context, a chaos.Act, s subject) bool {
 		d.w.t.Error(fmt.Errorf("the contact's %s: %w", a.Kind, err))
 		return false
 	}
-	event := map[string]string{
-		"reaction": "message.reaction", "edit": "message.edited", "revoke": "message.deleted", "vote": "poll.vote",
-	}[a.Kind]
 	select {
-	case <-d.fact(fact(event, s.id, a.Text)):
+	case <-d.fact(fact(chaos.EventOf(a.Kind), s.id, a.Text)):
 		return true
 	case <-ctx.Done():
 		return false

@@ -586,7 +586,7 @@ func (j *judging) posts() {
 		} else if !ok {
 			j.report(NotInLog, p.EventID, "%s", p.Type)
 		}
-		if p.MessageID == "" {
+		if p.MessageID == "" || slices.Contains(actionEvents, p.Type) { // there may be several reactions
 			continue
 		}
 		fact := [2]string{p.MessageID, p.Type}

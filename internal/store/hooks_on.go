@@ -228,8 +228,8 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 		})
 	case failpoint.Slips(failpoint.TellNever):
 		return db.Func(func(t *db.Tx) error {
-			return t.Exec(`UPDATE message SET status = 'sent', sent_at = $2 WHERE id = $1 AND status = 'sending'`,
-				o.MessageID, o.SentAt)
+			return t.Exec(`UPDATE message SET status = 'sent', sent_at = $2
+				WHERE id = $1 AND about = '' AND status = 'sending'`, o.MessageID, o.SentAt) // an action is sent again
 		})
 	case failpoint.Slips(failpoint.QueueNever):
 		return db.Then(db.Item(o), func(t *db.Tx) error {
