@@ -172,9 +172,12 @@ func accountOf(m postern.Message) postern.Maybe {
 	return m.To
 }
 
-// alive refuses actions on a message that the network never got, or that was deleted.
+// alive refuses actions on a message that the network never got or will get later, or that was
+// deleted.
 func alive(m postern.Message) error {
 	switch {
+	case m.Status == postern.Scheduled: // the action would be sent before it
+		return postern.Errorf(postern.ActionNotPossible, "the message is scheduled; to stop it, cancel it")
 	case m.State.DeletedAt != 0:
 		return postern.Errorf(postern.ActionNotPossible, "the message was deleted")
 	case m.Status == postern.Failed || m.Status == postern.Expired || m.Status == postern.Canceled:

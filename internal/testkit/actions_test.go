@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 	"postern/internal/testkit"
@@ -322,6 +323,11 @@ func TestActionsAreChecked(t *testing.T) {
 	} {
 		a.c.Call(tt.method, "/v1/messages/"+string(m.ID)+tt.path, tt.body, tt.status, nil)
 	}
+	a.c.Call("POST", "/v1/messages", map[string]any{
+		"deviceId": a.d.ID, "to": reader, "body": "later", "sendAt": time.Now().Add(time.Hour).UTC(),
+	}, 202, &m)
+	a.c.Call("DELETE", "/v1/messages/"+string(m.ID), nil, 409, nil) // or it would be deleted before it is sent
+	a.c.Call("PUT", "/v1/messages/"+string(m.ID)+"/reaction", map[string]any{"emoji": "👍"}, 409, nil)
 }
 
 // Newer phones seal an edit with the secret of the message. It is opened, whoever wrote it.
