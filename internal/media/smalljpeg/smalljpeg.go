@@ -1,5 +1,6 @@
-// Package smalljpeg decodes JPEG files at one to four eighths of their size, for thumbnails. It reads only the low frequencies of each block of 8 × 8 pixels, which takes a
-// small part of the time and of the memory that image/jpeg needs for all pixels.
+// Package smalljpeg decodes JPEG files at one to four eighths of their size, for thumbnails. It
+// reads only the low frequencies of each block of 8 × 8 pixels, which takes a small part of the
+// time and of the memory that image/jpeg needs for all pixels.
 //
 // It knows the files that cameras and phones write: Huffman coding with 8 bits, baseline or
 // progressive, grey or YCbCr, all components in one scan. Everything else, and everything that
@@ -16,11 +17,13 @@ import (
 var ErrUnsupported = errors.New("smalljpeg: the file is damaged or of an unusual form")
 
 // Decode decodes a JPEG file at the fewest eighths of its size for which the longer side has at
-// least side pixels, rounded up. If these are more than four, the error is ErrUnsupported. Of a progressive file it reads the first scan, which is enough for an
-// eighth, and checks only the structure of the others.
+// least side pixels, rounded up. If these are more than four, the error is ErrUnsupported. Of a
+// progressive file it reads the first scan, which is enough for an eighth, and checks only the
+// structure of the others.
 //
 // Memory grows with the size that the header claims: it takes at most 3 bytes for each pixel of
-// the result, whose sides are rounded up to whole blocks. The caller bounds it, and reads the header first.
+// the result, whose sides are rounded up to whole blocks. The caller bounds it, and reads the
+// header first.
 func Decode(r io.Reader, side int) (image.Image, error) {
 	d := &decoder{source: source{r: r}, side: side}
 	if err := d.decode(); err != nil {
