@@ -98,7 +98,8 @@ func TestEverythingElseIsUnsupported(t *testing.T) {
 		"half, progressive":  whole[:len(whole)/2],
 		"a picture after it": append(bytes.Clone(photo[:len(photo)-2]), photo[2:]...),
 		"a smaller picture":  noise(t, 190),
-		"a restart too many": bytes.Replace(fixture(t, "422-restart.jpg"), []byte{0xff, restart0 + 1}, []byte{0xff, restart0}, 1),
+		"a repeated restart": bytes.Replace(fixture(t, "422-restart.jpg"), []byte{0xff, restart0 + 1},
+			[]byte{0xff, restart0}, 1),
 	} {
 		if img, err := Decode(bytes.NewReader(file), 100); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %v, %v", name, img != nil, err)
