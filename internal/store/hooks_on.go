@@ -228,8 +228,12 @@ func sabotagedOutcome(o FinishOutbound) db.Write {
 		})
 	case failpoint.Slips(failpoint.TellNever):
 		return db.Func(func(t *db.Tx) error {
-			return t.Exec(`UPDATE message SET status = 'sent', sent_at = $2
-				WHERE id = $1 AND about = '' AND status = 'sending'`, o.MessageID, o.SentAt) // an action is sent again
+			n, err := t.Changed(`UPDATE message SET status = 'sent', sent_at = $2
+				WHERE id = $1 AND about = '' AND status = 'sending'`, o.MessageID, o.SentAt)
+			if err == nil && n == 0 { // an action, whose message would not change
+				err = db.WriteNow(t, o)
+			}
+			return err
 		})
 	case failpoint.Slips(failpoint.QueueNever):
 		return db.Then(db.Item(o), func(t *db.Tx) error {
