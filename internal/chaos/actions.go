@@ -157,16 +157,25 @@ func (j *judging) reports(rows map[deed][]Action, done []deed) {
 	}
 }
 
+// slot is what an action of a kind replaces: the one before by the same end.
+type slot struct {
+	message, kind string
+	received      bool
+}
+
+func (d deed) slot() slot { return slot{d.message, d.kind, d.received} }
+
 // shown checks that each message shows the last action of its kind, of each end, in the order in
 // which the vendor had them.
 func (j *judging) shown(done []deed) {
-	type slot struct {
-		message, kind string
-		received      bool
-	}
 	last := map[slot]string{}
 	for _, d := range done {
-		last[slot{d.message, d.kind, d.received}] = d.text
+		last[d.slot()] = d.text
+	}
+	for _, v := range j.Vendor { // one that is recorded and not acknowledged may be shown already
+		if isAction(v.Type) && v.Direction == "inbound" && v.AckedAt == nil {
+			delete(last, deedOf(j.targetOf(v), v).slot())
+		}
 	}
 	for at, text := range last {
 		m, ok := j.messages[at.message]
