@@ -106,6 +106,10 @@ func TestEverySaboteurIsNamed(t *testing.T) {
 				delete(found, chaos.LostReceipt)
 				delete(found, chaos.FileLost)
 			}
+			if s.mistake == failpoint.SendNewestFirst { // an older edit that comes later may have no effect
+				delete(found, chaos.NoEvent)
+				delete(found, chaos.ActionForgotten)
+			}
 			if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, slices.Sorted(slices.Values(s.rules))) {
 				t.Errorf("found %v, want %v", got, s.rules)
 			}
