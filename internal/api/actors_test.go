@@ -109,9 +109,14 @@ func replay(t *tenant) string {
 
 func message(t *tenant) (device, id string) {
 	device = connected(t)
+	return device, messageOf(t, device)
+}
+
+// messageOf sends a message from a device.
+func messageOf(t *tenant, device string) (id string) {
 	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"Hello"}`)
 	a.want(http.StatusAccepted, "")
-	return device, a.member("id")
+	return a.member("id")
 }
 
 // poll sends a poll, and received lets a message arrive.
@@ -159,8 +164,8 @@ func receivedFile(t *tenant) string {
 // acted is a request for an action on a message that was sent.
 func acted(suffix, body string) func(*tenant) (string, string) {
 	return func(t *tenant) (string, string) {
-		_, id := message(t)
-		return "/v1/messages/" + id + suffix, body
+		t.once.Do(func() { t.acted = connected(t) })
+		return "/v1/messages/" + messageOf(t, t.acted) + suffix, body
 	}
 }
 
@@ -206,6 +211,8 @@ func routes() map[string]route {
 		}},
 		"reactToMessage": {"PUT", 202, true, acted("/reaction", `{"emoji":"👍"}`)},
 		"removeReaction": {"DELETE", 202, true, acted("/reaction", "")},
+		"pinMessage":     {"PUT", 202, true, acted("/pin", `{"duration":86400}`)},
+		"unpinMessage":   {"DELETE", 202, true, acted("/pin", "")},
 		"editMessage":    {"PATCH", 202, true, acted("", `{"body":"Hello again"}`)},
 		"deleteMessage":  {"DELETE", 202, true, acted("", "")},
 		"cancelMessage":  {"POST", 200, true, acted("/cancel", "")},
@@ -310,7 +317,7 @@ func TestActors(t *testing.T) {
 	}
 }
 
-func (t *tenant) with(key string) *tenant { return &tenant{t.server, t.ws, key} }
+func (t *tenant) with(key string) *tenant { return &tenant{server: t.server, ws: t.ws, key: key} }
 
 func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, target, body string) {
 	t.Helper()

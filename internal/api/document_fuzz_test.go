@@ -254,7 +254,7 @@ func TestRequestsFromTheDocument(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				probers[i] = newProber(t, truth)
-				probers[i].probe(18, uint64(i))
+				probers[i].probe(22, uint64(i))
 			})
 		}
 	})

@@ -215,6 +215,9 @@ type tenant struct {
 	*server
 	ws  postern.WorkspaceID
 	key string
+
+	once  sync.Once
+	acted string // the device of the messages that the routes of actions are about
 }
 
 func (s *server) tenant(plan string) *tenant {

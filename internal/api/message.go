@@ -152,6 +152,28 @@ func (h messages) removeReaction(ctx context.Context, q *request, in *messageInp
 	return answer(h.gateway.Actions.React(ctx, q.caller, in.ID, ""))
 }
 
+type pinInput struct {
+	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *newPin
+}
+
+type newPin struct {
+	_        struct{} `additionalProperties:"false"`
+	Duration int      `json:"duration,omitempty" enum:"86400,604800,2592000" default:"604800" doc:"For how many seconds the apps show the message as pinned: a day, 7 days or 30 days." example:"86400"`
+}
+
+func (h messages) pin(ctx context.Context, q *request, in *pinInput) (*output[postern.Message], error) {
+	duration := postern.DefaultPin
+	if in.Body != nil && in.Body.Duration != 0 {
+		duration = time.Duration(in.Body.Duration) * time.Second
+	}
+	return answer(h.gateway.Actions.Pin(ctx, q.caller, in.ID, duration))
+}
+
+func (h messages) unpin(ctx context.Context, q *request, in *messageInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.Unpin(ctx, q.caller, in.ID))
+}
+
 type editInput struct {
 	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newEdit

@@ -44,6 +44,8 @@ func (a *API) routes() {
 
 	add(a, "PUT "+message+"/reaction", "reactToMessage", "React to a message", messages.react, taken)
 	add(a, "DELETE "+message+"/reaction", "removeReaction", "Take a reaction back", messages.removeReaction, taken)
+	add(a, "PUT "+message+"/pin", "pinMessage", "Pin a message in its chat", messages.pin, taken)
+	add(a, "DELETE "+message+"/pin", "unpinMessage", "Unpin a message", messages.unpin, taken)
 	add(a, "PATCH "+message, "editMessage", "Edit a message", messages.edit, taken)
 	add(a, "DELETE "+message, "deleteMessage", "Delete a message for everyone", messages.delete, taken)
 	add(a, "POST "+message+"/cancel", "cancelMessage", "Cancel a message that has not been sent", messages.cancel)

@@ -31,6 +31,8 @@ func scopes() map[string][]postern.Scope {
 		"getMessage":        {postern.MessagesRead},
 		"reactToMessage":    {postern.MessagesWrite},
 		"removeReaction":    {postern.MessagesWrite},
+		"pinMessage":        {postern.MessagesWrite},
+		"unpinMessage":      {postern.MessagesWrite},
 		"editMessage":       {postern.MessagesWrite},
 		"deleteMessage":     {postern.MessagesWrite},
 		"cancelMessage":     {postern.MessagesWrite},

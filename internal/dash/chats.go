@@ -171,7 +171,7 @@ func mayWith(m postern.Message, now time.Time) page.May {
 	own := m.Direction == postern.Outbound
 	sent := cmp.Or(m.SentAt, m.CreatedAt).Std()
 	return page.May{
-		Reply: true, React: true, Delete: own,
+		Reply: true, React: true, Delete: own, Pin: true,
 		Edit: own && m.Content.Kind == postern.KindText && now.Sub(sent) < editTime,
 	}
 }
@@ -245,11 +245,17 @@ func (d chats) change(r *http.Request, v visit, m postern.Message, do string) (s
 	case "edit":
 		_, err = d.g.Actions.Edit(r.Context(), v.caller, m.ID, gateway.MessageChange{Text: written(r)})
 		return "The edit was accepted.", err
+	case "pin":
+		_, err = d.g.Actions.Pin(r.Context(), v.caller, m.ID, postern.DefaultPin)
+		return "The message is being pinned for 7 days.", err
+	case "unpin":
+		_, err = d.g.Actions.Unpin(r.Context(), v.caller, m.ID)
+		return "The message is being unpinned.", err
 	case "delete":
 		_, err = d.g.Actions.Delete(r.Context(), v.caller, m.ID)
 		return "The message is being deleted for everyone.", err
 	}
-	return "", postern.Invalid("/do", "a message can be answered, edited, deleted or reacted to")
+	return "", postern.Invalid("/do", "a message can be answered, edited, deleted, pinned or reacted to")
 }
 
 // reply sends a message that was written in a conversation, with its file if there is one.

@@ -42,6 +42,9 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 			*at.to = at.from.Std()
 		}
 	}
+	if until := m.State.PinnedUntil.Std(); m.State.PinnedAt != 0 && until.After(time.Now()) {
+		p.Pinned = until
+	}
 	if m.Status == postern.Scheduled {
 		p.Sends = m.SendAt.Std()
 	}

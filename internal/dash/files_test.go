@@ -368,6 +368,8 @@ func TestMessagesAreChangedInAConversation(t *testing.T) {
 		"reaction":       {"react", theirs, "emoji", "👍", done},
 		"own reaction":   {"react", ours, "emoji", "", done},
 		"no emoji":       {"react", theirs, "emoji", strings.Repeat("x", 999), wrong},
+		"pin":            {"pin", theirs, "", "", done},
+		"unpin":          {"unpin", ours, "", "", done},
 		"edit":           {"edit", ours, "body", "better", done},
 		"empty edit":     {"edit", ours, "body", "", wrong},
 		"edit of theirs": {"edit", theirs, "body", "better", wrong},

@@ -85,6 +85,8 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.MessageReaction):      "Somebody reacted to a message.",
 		string(postern.MessageEdited):        "The text of a message was changed.",
 		string(postern.MessageDeleted):       "A message was deleted for everyone.",
+		string(postern.MessagePinned):        "A message was pinned in its chat.",
+		string(postern.MessageUnpinned):      "A message was unpinned.",
 		string(postern.PollVote):             "Somebody voted in a poll.",
 		string(postern.MediaReadyEv):         "The file of a received message can be read.",
 		string(postern.MediaFailedEv):        "The file of a received message could not be fetched.",

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"time"
 	"unicode/utf8"
 
 	"postern/internal/access"
@@ -113,6 +114,28 @@ func (g Actions) Vote(
 	return g.queue(ctx, c, id, vote, func(m postern.Message) error {
 		return cmp.Or(alive(m), m.Content.Poll.CheckVote(options))
 	})
+}
+
+// Pin pins a message in its chat for everyone, in place of an earlier pin of the message. The
+// network knows only the durations of [postern.IsPinDuration].
+func (g Actions) Pin(
+	ctx context.Context, c access.Caller, id postern.MessageID, duration time.Duration,
+) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	if !postern.IsPinDuration(duration) {
+		return postern.Message{}, postern.Invalid("/duration", "a message is pinned for 86400, 604800 or 2592000 seconds")
+	}
+	return g.queue(ctx, c, id, postern.PinFor(int(duration.Seconds())), alive)
+}
+
+// Unpin unpins a message for everyone.
+func (g Actions) Unpin(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	return g.queue(ctx, c, id, postern.PinFor(0), alive)
 }
 
 // MarkRead tells the sender of a message that it was read.

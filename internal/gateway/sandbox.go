@@ -63,6 +63,8 @@ type PhoneMessage struct {
 
 	Media *PhoneMedia `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
 
+	Pinned bool `json:"pinned,omitzero" doc:"True if the message is pinned in its chat; otherwise absent." example:"true"`
+
 	postern.Extra
 }
 

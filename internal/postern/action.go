@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
+	"time"
 )
 
 // The kinds of actions on a message. An action is sent, and arrives, like a message of its
@@ -16,6 +18,7 @@ const (
 	KindVote     Kind = "vote"     // Content.Poll.Options are the chosen options; none takes the vote back
 	KindRead     Kind = "read"     // tells the sender that the message was read
 	KindPlayed   Kind = "played"   // tells the sender that the message was played
+	KindPin      Kind = "pin"      // Content.Text is for how many seconds, or "" to unpin the message
 )
 
 // State is what actions have made of a message.
@@ -24,10 +27,13 @@ type State struct {
 	Votes     []Vote     `json:"votes,omitempty" nullable:"false" doc:"The votes in a poll, one for each person; absent if there are none."`
 	EditedAt  Time       `json:"editedAt,omitzero" format:"date-time" doc:"When the sender last changed the text, by the network's clock; absent if it is the first one." example:"2026-11-21T09:05:00.000Z"`
 	DeletedAt Time       `json:"deletedAt,omitzero" format:"date-time" doc:"When the sender deleted the message for everyone, by the network's clock; absent if it was not deleted." example:"2026-11-21T09:06:00.000Z"`
+
+	PinnedAt    Time `json:"pinnedAt,omitzero" format:"date-time" doc:"When somebody last pinned the message in the chat, by the network's clock; absent if it is not pinned." example:"2026-11-21T09:07:00.000Z"`
+	PinnedUntil Time `json:"pinnedUntil,omitzero" format:"date-time" doc:"When the apps unpin the message by themselves; no event reports that. Absent if the message is not pinned, or if the time is not known." example:"2026-11-28T09:07:00.000Z"`
 }
 
 func (s State) isEmpty() bool {
-	return len(s.Reactions) == 0 && len(s.Votes) == 0 && s.EditedAt == 0 && s.DeletedAt == 0
+	return len(s.Reactions) == 0 && len(s.Votes) == 0 && s.EditedAt == 0 && s.DeletedAt == 0 && s.PinnedAt == 0
 }
 
 // Reaction is an emoji with which somebody reacts to a message.
@@ -44,6 +50,35 @@ type Vote struct {
 	FromLID string   `json:"fromLid,omitempty" doc:"Identifies a contact who votes, as in the chatId of an event; absent for the account itself." example:"lid:123456789012345"`
 	Options []string `json:"options" nullable:"false" doc:"Texts of the chosen options; empty in the event about a vote that was taken back." example:"[\"Online\"]"`
 	At      Time     `json:"at" format:"date-time" nullable:"true" doc:"When, by the network's clock." example:"2026-11-21T09:05:00.000Z"`
+}
+
+// Pin is that somebody has pinned a message, or has unpinned it.
+type Pin struct {
+	From    Maybe  `json:"from" nullable:"true" doc:"Number of the person who pinned or unpinned the message; null while the network hides it." example:"+15551234567"`
+	FromLID string `json:"fromLid,omitempty" doc:"Identifies a contact who did, as in the chatId of an event; absent for the account itself." example:"lid:123456789012345"`
+	At      Time   `json:"at" format:"date-time" nullable:"true" doc:"When, by the network's clock." example:"2026-11-21T09:07:00.000Z"`
+}
+
+// DefaultPin is for how long apps pin a message unless their user chooses otherwise.
+const DefaultPin = 7 * 24 * time.Hour
+
+// IsPinDuration reports whether messages can be pinned for a duration: a day, a week or 30 days.
+func IsPinDuration(d time.Duration) bool {
+	return d == 24*time.Hour || d == DefaultPin || d == 30*24*time.Hour
+}
+
+// PinFor returns the content of an action that pins a message for some seconds; 0 unpins it.
+func PinFor(seconds int) Content {
+	if seconds == 0 {
+		return Content{Kind: KindPin}
+	}
+	return Content{Kind: KindPin, Text: strconv.Itoa(seconds)}
+}
+
+// PinSeconds returns for how long an action pins a message; 0 unpins it.
+func (c Content) PinSeconds() int {
+	seconds, _ := strconv.Atoi(c.Text)
+	return seconds
 }
 
 // Apply changes m by an action on it, and returns the type of the event that reports it. It
@@ -72,6 +107,8 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 		}
 		m.State.DeletedAt = at
 		return MessageDeleted, true
+	case KindPin:
+		return m.pin(a.Content.PinSeconds(), at)
 	}
 	return "", false
 }
@@ -92,6 +129,21 @@ func (m *Message) react(r Reaction) {
 	if r.Emoji != "" && len(m.State.Reactions) < MaxMentions {
 		m.State.Reactions = append(m.State.Reactions, r)
 	}
+}
+
+// pin pins the message for some seconds; 0 unpins it.
+func (m *Message) pin(seconds int, at Time) (EventType, bool) {
+	switch {
+	case m.State.DeletedAt != 0:
+		return "", false
+	case seconds > 0:
+		m.State.PinnedAt, m.State.PinnedUntil = at, at.Add(time.Duration(seconds)*time.Second)
+		return MessagePinned, true
+	case m.State.PinnedAt == 0:
+		return "", false
+	}
+	m.State.PinnedAt, m.State.PinnedUntil = 0, 0
+	return MessageUnpinned, true
 }
 
 // vote replaces the vote of a person.
@@ -149,13 +201,15 @@ type Tally struct {
 	Votes  int    `json:"votes" doc:"How many people have chosen it." example:"3"`
 }
 
-// ActionObject is the object of message.reaction, message.edited, message.deleted and
-// poll.vote: the message as the action has left it, and what the action was.
+// ActionObject is the object of message.reaction, message.edited, message.deleted,
+// message.pinned, message.unpinned and poll.vote: the message as the action has left it, and
+// what the action was.
 type ActionObject struct {
 	MessageObject
 
 	Reaction *Reaction `json:"reaction,omitempty" doc:"The reaction that the event reports; absent from other events."`
 	Vote     *Vote     `json:"vote,omitempty" doc:"The vote that the event reports; absent from other events."`
+	Pin      *Pin      `json:"pin,omitempty" doc:"Who pinned or unpinned the message; absent from other events."`
 }
 
 // ActionEvent returns the event about an action, after [Message.Apply].
@@ -165,6 +219,8 @@ func (m Message) ActionEvent(t EventType, a Message) (Event, error) {
 	switch t {
 	case MessageReaction:
 		o.Reaction = &Reaction{From: a.From, FromLID: a.actor(), Emoji: a.Content.Text, At: at}
+	case MessagePinned, MessageUnpinned:
+		o.Pin = &Pin{From: a.From, FromLID: a.actor(), At: at}
 	case PollVote:
 		o.Vote = &Vote{From: a.From, FromLID: a.actor(), Options: m.Content.Poll.chosen(a.Content.Poll.Options), At: at}
 	}

@@ -67,6 +67,31 @@ func TestLateEditIsIgnored(t *testing.T) {
 	}
 }
 
+// A pin lasts from its own time, and is replaced by the next one.
+func TestPinsReplaceEachOther(t *testing.T) {
+	t.Parallel()
+	m := mine()
+	for i, tt := range []struct {
+		seconds int
+		want    EventType
+	}{{0, ""}, {86400, MessagePinned}, {604800, MessagePinned}, {0, MessageUnpinned}, {0, ""}} {
+		a := by(Inbound, KindPin, "")
+		a.Content = PinFor(tt.seconds)
+		kind, ok := m.Apply(a)
+		until := Time(0)
+		if tt.seconds > 0 {
+			until = a.SentAt + Time(tt.seconds)*1000
+		}
+		if kind != tt.want || ok != (tt.want != "") || m.State.PinnedUntil != until {
+			t.Errorf("action %d: %q, pinned until %d, want %q and %d", i, kind, m.State.PinnedUntil, tt.want, until)
+		}
+	}
+	m.Apply(by(Outbound, KindRevoke, ""))
+	if kind, ok := m.Apply(by(Inbound, KindPin, "86400")); ok {
+		t.Errorf("the pin of a deleted message gives %q", kind)
+	}
+}
+
 // A person whose number becomes known has one vote.
 func TestVotesAreCountedByPerson(t *testing.T) {
 	t.Parallel()

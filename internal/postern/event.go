@@ -20,6 +20,8 @@ const (
 	MessageReaction      EventType = "message.reaction"
 	MessageEdited        EventType = "message.edited"
 	MessageDeleted       EventType = "message.deleted"
+	MessagePinned        EventType = "message.pinned"
+	MessageUnpinned      EventType = "message.unpinned"
 	PollVote             EventType = "poll.vote"
 	MediaReadyEv         EventType = "media.ready"
 	MediaFailedEv        EventType = "media.failed"
@@ -44,7 +46,8 @@ func EventTypes() []EventType {
 	return []EventType{
 		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessagePlayed,
 		MessageFailed,
-		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, PollVote,
+		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, MessagePinned,
+		MessageUnpinned, PollVote,
 		MediaReadyEv, MediaFailedEv,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,

@@ -135,6 +135,57 @@ func emoji(m postern.Message) (list []string) {
 	return list
 }
 
+// Messages are pinned by both ends, for everyone, and unpinned by either.
+func TestPinsGoBothWays(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		a := newActing(t, k)
+		m := send(a.c, a.d, reader, "We meet at nine.")
+		a.c.AwaitMessage(m.ID, postern.Read)
+
+		a.act("PUT", string(m.ID), "/pin", map[string]any{"duration": 86400})
+		a.pinned(postern.MessagePinned, 1, m.ID, phone, 24*time.Hour)
+		sent := a.shown()
+		if p := sent.GetPinInChatMessage(); p.GetType() != waE2E.PinInChatMessage_PIN_FOR_ALL ||
+			p.GetKey().GetID() != m.NetworkID || !p.GetKey().GetFromMe() || p.GetSenderTimestampMS() == 0 ||
+			sent.GetMessageContextInfo().GetMessageAddOnDurationInSecs() != 86400 {
+			t.Errorf("the phone gets %v", sent)
+		}
+		if shown, err := k.Vendor.ShownMessage(reader, m.NetworkID); err != nil || !shown.Pinned {
+			t.Errorf("the contact's phone shows %+v, %v", shown, err)
+		}
+		if _, err := k.Vendor.Pin(t.Context(), phone, reader, m.NetworkID, 0); err != nil {
+			t.Fatal(err)
+		}
+		a.pinned(postern.MessageUnpinned, 1, m.ID, reader, 0)
+		if _, err := k.Vendor.Pin(t.Context(), phone, phone, m.NetworkID, 30*24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		a.pinned(postern.MessagePinned, 2, m.ID, phone, 30*24*time.Hour)
+		a.act("DELETE", string(m.ID), "/pin", nil)
+		a.pinned(postern.MessageUnpinned, 2, m.ID, phone, 0)
+		if shown, err := k.Vendor.ShownMessage(phone, m.NetworkID); err != nil || shown.Pinned {
+			t.Errorf("the phone shows %+v, %v", shown, err)
+		}
+		a.act("PUT", string(m.ID), "/pin", nil)
+		a.pinned(postern.MessagePinned, 3, m.ID, phone, postern.DefaultPin)
+	})
+}
+
+// pinned checks the n-th event of a type, about a message that somebody pinned for a time, or
+// unpinned.
+func (a acting) pinned(kind postern.EventType, n int, id postern.MessageID, by string, lasts time.Duration) {
+	a.t.Helper()
+	e := a.event(kind, n)
+	if e["id"] != string(id) || from(e["pin"], "from") != by {
+		a.t.Errorf("%s = %v, want one by %s", kind, e, by)
+	}
+	var m postern.Message
+	a.c.Call("GET", "/v1/messages/"+string(id), nil, 200, &m)
+	if got := m.State.PinnedUntil.Std().Sub(m.State.PinnedAt.Std()); got != lasts {
+		a.t.Errorf("the message is pinned for %v, want %v", got, lasts)
+	}
+}
+
 // Messages are edited and deleted by their senders, and by nobody else.
 func TestEditsAndDeletionsGoBothWays(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
@@ -320,6 +371,7 @@ func TestActionsAreChecked(t *testing.T) {
 		{"PUT", "/reaction", map[string]any{"emoji": ""}, 422},
 		{"PUT", "/reaction", map[string]any{"emoji": "\n"}, 422},
 		{"PATCH", "", map[string]any{"body": "x", "type": "text"}, 422},
+		{"PUT", "/pin", map[string]any{"duration": 60}, 422},
 	} {
 		a.c.Call(tt.method, "/v1/messages/"+string(m.ID)+tt.path, tt.body, tt.status, nil)
 	}

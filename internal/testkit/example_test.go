@@ -95,7 +95,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
 		postern.MediaReadyEv, postern.MediaFailedEv,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
-		postern.MessageDeleted, postern.PollVote,
+		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.PollVote,
 	}
 }
 
@@ -142,6 +142,8 @@ func letActionsHappen(c *testkit.Client, d postern.Device, hooks *testkit.Receiv
 	m := send(c, d, reader, "Your order 19 is on its wey.")
 	act("PUT", m.ID, "/reaction", map[string]any{"emoji": "👍"}, postern.MessageReaction)
 	act("PATCH", m.ID, "", map[string]any{"body": "Your order 19 is on its way."}, postern.MessageEdited)
+	act("PUT", m.ID, "/pin", nil, postern.MessagePinned)
+	act("DELETE", m.ID, "/pin", nil, postern.MessageUnpinned)
 	act("DELETE", m.ID, "", nil, postern.MessageDeleted)
 	c.Call("POST", "/v1/messages", map[string]any{
 		"deviceId": d.ID, "to": reader, "type": "poll",

@@ -101,7 +101,7 @@ func unknownKeyword(s *huma.Schema) string { //nolint:cyclop // a table
 		return "anyOf, allOf or not"
 	case len(s.OneOf) > 0 && s.Discriminator != nil && len(s.Discriminator.Mapping) != len(s.OneOf):
 		return "oneOf with a discriminator that does not map every choice"
-	case len(s.Enum) > 0 && s.Type != huma.TypeString:
+	case len(s.Enum) > 0 && s.Type != huma.TypeString && s.Type != huma.TypeInteger:
 		return "an enum of type " + s.Type
 	case s.ContentEncoding != "" && s.ContentEncoding != base64Encoding:
 		return "the encoding " + s.ContentEncoding

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -29,6 +30,8 @@ func (w *walker) number(s *huma.Schema, tok jsontext.Token) {
 		w.invalid("", "expected %s", typeName(s))
 	case wrong != "":
 		w.invalid("", "expected %s", wrong)
+	case len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(one any) bool { return word(one) == text }):
+		w.invalid("", "expected one of %s", join(s.Enum))
 	}
 }
 

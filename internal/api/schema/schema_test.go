@@ -70,6 +70,7 @@ type everything struct {
 	URL     string            `json:"url,omitempty" format:"uri"`
 	Ratio   float64           `json:"ratio,omitempty" minimum:"0" maximum:"1.5"`
 	Count   int               `json:"count,omitempty" minimum:"1" maximum:"9"`
+	Days    int               `json:"days,omitempty" enum:"1,7,2592000"`
 	Options []option          `json:"options,omitempty" nullable:"false" minItems:"2" maxItems:"3"`
 	Tags    map[string]string `json:"tags,omitempty"`
 	On      bool              `json:"on,omitempty"`
@@ -104,6 +105,10 @@ func TestKeywords(t *testing.T) {
 		{`{"at":"tomorrow"}`, "/at expected a time in RFC 3339 form, such as 2026-12-01T09:00:00.000Z"},
 		{`{"email":"Ada <a@example.com>"}`, "/email expected an email address, such as name@example.com"},
 		{`{"url":"/a"}`, "/url expected an absolute URI, such as https://example.com/a"},
+
+		{`{"days":2592000}`, ""},
+		{`{"days":8}`, "/days expected one of 1, 7, 2592000"},
+		{`{"days":7.0}`, "/days expected a whole number"},
 
 		{`{"ratio":0.25}`, ""},
 		{`{"ratio":1.5e0}`, ""},
@@ -214,7 +219,7 @@ func TestPrepareRefusesWhatNoCheckHonours(t *testing.T) {
 		"allOf":                              {Type: huma.TypeObject, AllOf: []*huma.Schema{plain}},
 		"no discriminator":                   {OneOf: []*huma.Schema{plain, plain}},
 		"encoding":                           {Type: huma.TypeString, ContentEncoding: "base32"},
-		"enum":                               {Type: huma.TypeInteger, Enum: []any{1}},
+		"enum":                               {Type: huma.TypeNumber, Enum: []any{1}},
 		"format":                             {Type: huma.TypeString, Format: "iri"},
 		"pattern":                            {Type: huma.TypeString, Pattern: "("},
 		"type":                               {Type: "null"},

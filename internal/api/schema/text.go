@@ -80,9 +80,17 @@ func formOf(s *huma.Schema) string {
 func join(list []any) string {
 	words := make([]string, len(list))
 	for i, v := range list {
-		words[i] = fmt.Sprint(v)
+		words[i] = word(v)
 	}
 	return strings.Join(words, ", ")
+}
+
+// word writes a value of an enum: a text, or a number as huma reads it from a tag.
+func word(v any) string {
+	if n, ok := v.(float64); ok {
+		return plain(n)
+	}
+	return fmt.Sprint(v)
 }
 
 // count writes a number of things.

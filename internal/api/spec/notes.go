@@ -40,6 +40,8 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 
 		"reactToMessage":    {text: "Reacts with an emoji, in place of an earlier reaction of the account. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"removeReaction":    {text: "Takes the reaction of the account back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"pinMessage":        {text: "Pins a message in its chat for everyone, in place of an earlier pin of the message. The apps show at most three pinned messages in a chat, and unpin a message by themselves at the end of its duration. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"unpinMessage":      {text: "Unpins a message for everyone, whoever pinned it. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"editMessage":       {text: "Changes the text of a message that the account sent, within 15 minutes. A scheduled message changes at once, and may get another time. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"deleteMessage":     {text: "Deletes a message that the account sent, on the phones of all recipients. The message stays in lists, with `deletedAt`. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"cancelMessage":     {text: "Cancels a scheduled or queued message of which nothing was sent. Its unit goes back to the quota of the month in which it was accepted.", refuses: []postern.Reason{postern.MessageNotCancelable}},

@@ -38,12 +38,12 @@ type MessageEvent struct {
 	Message *postern.Message  `json:"message,omitempty" doc:"The message at the time of the event; absent once the device was deleted."`
 }
 
-// ActionEvent reports that somebody reacted to a message, edited or deleted it, or voted in
-// a poll.
+// ActionEvent reports that somebody reacted to a message, edited, deleted or pinned it, or
+// voted in a poll.
 type ActionEvent struct {
 	Envelope
 
-	Type    postern.EventType     `json:"type" enum:"message.reaction,message.edited,message.deleted,poll.vote" doc:"Kind of the event." example:"message.reaction"`
+	Type    postern.EventType     `json:"type" enum:"message.reaction,message.edited,message.deleted,message.pinned,message.unpinned,poll.vote" doc:"Kind of the event." example:"message.reaction"`
 	Message *postern.ActionObject `json:"message,omitempty" doc:"The message as the action has left it; absent once the device was deleted."`
 }
 
@@ -221,6 +221,8 @@ func told() map[postern.EventType]string {
 		postern.MessageReaction:      "Somebody reacted to a message, or took the reaction back; reaction says who and how.",
 		postern.MessageEdited:        "The sender of a message changed its text; body is the new one.",
 		postern.MessageDeleted:       "The sender of a message deleted it for everyone.",
+		postern.MessagePinned:        "Somebody pinned a message in its chat; pin says who, and pinnedUntil until when.",
+		postern.MessageUnpinned:      "Somebody unpinned a message; pin says who. The end of a pin's time is not reported.",
 		postern.PollVote:             "Somebody voted in a poll, or took the vote back; vote says who and how, and tally counts all votes.",
 		postern.MediaReadyEv:         "The file of a received message can be read.",
 		postern.MediaFailedEv:        "The file of a received message could not be fetched; recoverable says whether a request for it tries again.",

@@ -25,6 +25,8 @@ func (c *conn) action(ctx context.Context, to types.JID, m network.Outbound) (*w
 		return c.cli.BuildEdit(to, id, text), err
 	case postern.KindVote:
 		return c.vote(ctx, to, m)
+	case postern.KindPin:
+		return content.PinToWire(c.cli.BuildMessageKey(to, c.author(to, m.Target), id), m.Content, time.Now()), nil
 	}
 	return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of action cannot be sent"}
 }

@@ -2,6 +2,7 @@ package content
 
 import (
 	"encoding/hex"
+	"time"
 
 	"postern/internal/postern"
 
@@ -14,6 +15,9 @@ func action(m *waE2E.Message) (in Incoming, ok bool) {
 	if r := m.GetReactionMessage(); r != nil {
 		emoji := Clip(r.GetText(), maxEmoji)
 		return act(r.GetKey(), postern.Content{Kind: postern.KindReaction, Text: emoji}), true
+	}
+	if p := m.GetPinInChatMessage(); p != nil {
+		return pin(p, m.GetMessageContextInfo())
 	}
 	p := m.GetProtocolMessage()
 	if p == nil {
@@ -28,6 +32,36 @@ func action(m *waE2E.Message) (in Incoming, ok bool) {
 		return act(p.GetKey(), c), true
 	}
 	return in, false
+}
+
+// pin returns the pin that a message carries; ok is false if it is of an unknown type.
+func pin(p *waE2E.PinInChatMessage, info *waE2E.MessageContextInfo) (in Incoming, ok bool) {
+	seconds := 0
+	switch p.GetType() {
+	case waE2E.PinInChatMessage_PIN_FOR_ALL:
+		seconds = int(min(info.GetMessageAddOnDurationInSecs(), maxPin))
+		if seconds == 0 {
+			seconds = int(postern.DefaultPin.Seconds())
+		}
+	case waE2E.PinInChatMessage_UNPIN_FOR_ALL:
+	default:
+		return in, false
+	}
+	return act(p.GetKey(), postern.PinFor(seconds)), true
+}
+
+// PinToWire returns the network's form of a pin.
+func PinToWire(key *waCommon.MessageKey, c postern.Content, at time.Time) *waE2E.Message {
+	kind, seconds := waE2E.PinInChatMessage_PIN_FOR_ALL, c.PinSeconds()
+	if seconds == 0 {
+		kind = waE2E.PinInChatMessage_UNPIN_FOR_ALL
+	}
+	return &waE2E.Message{
+		PinInChatMessage: &waE2E.PinInChatMessage{Key: key, Type: &kind, SenderTimestampMS: new(at.UnixMilli())},
+		MessageContextInfo: &waE2E.MessageContextInfo{
+			MessageAddOnDurationInSecs: new(uint32(seconds)), //nolint:gosec // at most 30 days
+		},
+	}
 }
 
 func act(key *waCommon.MessageKey, c postern.Content) Incoming {

@@ -27,6 +27,8 @@ const (
 	maxNumbers  = 30    // of a contact
 	maxCard     = 64000 // bytes of a contact
 	maxDetail   = 5000  // characters of an event's description
+
+	maxPin = 366 * 24 * 60 * 60 // seconds for which a pin is believed; apps offer 30 days
 )
 
 // ToWire returns the network's form of a message. The network takes no other form, so an

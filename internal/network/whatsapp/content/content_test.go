@@ -82,6 +82,14 @@ func TestContentFromTheNetwork(t *testing.T) {
 		{"deletion", &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
 			Type: waE2E.ProtocolMessage_REVOKE.Enum(), Key: key,
 		}}, postern.Content{Kind: postern.KindRevoke}, true},
+		{"pin", pinned(waE2E.PinInChatMessage_PIN_FOR_ALL, 86400), postern.PinFor(86400), true},
+		{"pin for centuries", pinned(waE2E.PinInChatMessage_PIN_FOR_ALL, 1<<32-1), postern.PinFor(maxPin), true},
+		{"pin for no time", pinned(waE2E.PinInChatMessage_PIN_FOR_ALL, 0), postern.PinFor(604800), true},
+		{"unpin", pinned(waE2E.PinInChatMessage_UNPIN_FOR_ALL, 0), postern.PinFor(0), true},
+		{"another pin", pinned(7, 86400), postern.Unsupported("pinInChat"), true},
+		{"pin of nothing", &waE2E.Message{PinInChatMessage: &waE2E.PinInChatMessage{
+			Type: waE2E.PinInChatMessage_PIN_FOR_ALL.Enum(),
+		}}, none, false},
 		{"protocol", &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{}}, none, false},
 		{"keys of a group", &waE2E.Message{
 			SenderKeyDistributionMessage: &waE2E.SenderKeyDistributionMessage{},
@@ -173,6 +181,13 @@ func TestContentThatCannotBeSentIsRejected(t *testing.T) {
 	var rejected *network.Rejected
 	if !errors.As(err, &rejected) || rejected.Code != postern.NetworkRejected {
 		t.Errorf("to wire = %v, want Rejected", err)
+	}
+}
+
+func pinned(kind waE2E.PinInChatMessage_Type, seconds uint32) *waE2E.Message {
+	return &waE2E.Message{
+		PinInChatMessage:   &waE2E.PinInChatMessage{Key: &waCommon.MessageKey{ID: new("3EB0")}, Type: &kind},
+		MessageContextInfo: &waE2E.MessageContextInfo{MessageAddOnDurationInSecs: &seconds},
 	}
 }
 
