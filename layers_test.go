@@ -38,9 +38,9 @@ var layers = map[string]string{
 	"internal/dash/browsertest":    "",
 	"internal/reference":           "",
 	"internal/blackbox":            "",
-	"internal/session":             "internal/blackbox internal/egress internal/fair internal/gateway internal/media internal/media/library internal/network internal/obs internal/postern internal/store",
+	"internal/session":             "internal/blackbox internal/egress internal/fair internal/gateway internal/linkpreview internal/media internal/media/library internal/network internal/obs internal/postern internal/store",
 	"internal/webhook":             "internal/egress internal/failpoint internal/obs internal/postern internal/ratelimit internal/seal internal/store",
-	"internal/gateway":             "internal/access internal/media/blob internal/media/library internal/paging internal/postern internal/seal internal/store internal/throttle",
+	"internal/gateway":             "internal/access internal/linkpreview internal/media/blob internal/media/library internal/paging internal/postern internal/seal internal/store internal/throttle",
 	"internal/people":              "internal/access internal/factor internal/paging internal/postern internal/seal internal/store internal/throttle",
 	"internal/access":              "internal/postern",
 	"internal/paging":              "internal/postern internal/seal",
@@ -67,6 +67,7 @@ var layers = map[string]string{
 	"internal/egress":              "",
 	"internal/ratelimit":           "",
 	"internal/words":               "",
+	"internal/linkpreview":         "",
 	"internal/seal":                "",
 	"internal/failpoint":           "",
 	"internal/config":              "internal/seal",
@@ -92,6 +93,8 @@ var owners = map[string]string{
 	"github.com/gabriel-vasile/": "internal/media",
 	"github.com/minio/":          "internal/media/blob",
 	"golang.org/x/image":         "internal/media",
+	"golang.org/x/net/html":      "internal/linkpreview",
+	"mvdan.cc/xurls":             "internal/linkpreview",
 }
 
 // TestLayers reads the files itself, not through "go list", so that the test

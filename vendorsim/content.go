@@ -21,6 +21,8 @@ type Content struct {
 	Poll *Poll `json:"poll,omitempty"`
 	// Media is the file of a message that has one.
 	Media *Media `json:"media,omitempty"`
+	// LinkPreview is what a text shows of a link; nil if it shows nothing.
+	LinkPreview *LinkPreview `json:"linkPreview,omitempty"`
 	// Mentions are the people whom the message mentions, and Forwarded marks it as forwarded.
 	Mentions  []string `json:"mentions,omitempty"`
 	Forwarded bool     `json:"forwarded,omitempty"`
@@ -77,6 +79,22 @@ type Poll struct {
 	Question      string   `json:"question"`
 	Options       []string `json:"options"`
 	MaxSelections int      `json:"maxSelections,omitempty"`
+}
+
+// LinkPreview is the page behind a link, as the writer's app shows it.
+type LinkPreview struct {
+	URL         string `json:"url"` // as it is in the text
+	Title       string `json:"title"`
+	Description string `json:"description,omitempty"`
+	Picture     []byte `json:"picture,omitempty"` // JPEG
+}
+
+// previewOf returns the preview of a text, nil if it has none.
+func previewOf(m *waE2E.ExtendedTextMessage) *LinkPreview {
+	if m.MatchedText == nil {
+		return nil
+	}
+	return &LinkPreview{m.GetMatchedText(), m.GetTitle(), m.GetDescription(), m.GetJPEGThumbnail()}
 }
 
 // written returns content that a phone writes, with its network form.
@@ -144,10 +162,19 @@ func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 			EphemeralExpiration:       new(uint32(c.Seconds)), //nolint:gosec // some months
 			EphemeralSettingTimestamp: timestamp(),
 		}}
-	case info != nil:
-		return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: &c.Body, ContextInfo: info}}
+	case info != nil || c.LinkPreview != nil:
+		return &waE2E.Message{ExtendedTextMessage: c.extended(info)}
 	}
 	return &waE2E.Message{Conversation: &c.Body}
+}
+
+// extended returns the network's form of a text with more than its characters.
+func (c Content) extended(info *waE2E.ContextInfo) *waE2E.ExtendedTextMessage {
+	m := &waE2E.ExtendedTextMessage{Text: &c.Body, ContextInfo: info}
+	if p := c.LinkPreview; p != nil {
+		m.MatchedText, m.Title, m.Description, m.JPEGThumbnail = &p.URL, &p.Title, &p.Description, p.Picture
+	}
+	return m
 }
 
 // context returns what the content says about other messages and people, or nil if that is nothing.
@@ -197,7 +224,9 @@ func partOf(msg *waE2E.Message, kind string) Content {
 	case msg.Conversation != nil:
 		return Content{Type: TypeText, Body: msg.GetConversation()}
 	case msg.ExtendedTextMessage != nil:
-		return Content{Type: TypeText, Body: msg.GetExtendedTextMessage().GetText()}.
+		return Content{
+			Type: TypeText, Body: msg.GetExtendedTextMessage().GetText(), LinkPreview: previewOf(msg.ExtendedTextMessage),
+		}.
 			with(msg.ExtendedTextMessage.GetContextInfo())
 	case msg.LocationMessage != nil:
 		l := msg.GetLocationMessage()

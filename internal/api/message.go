@@ -23,7 +23,7 @@ type messages struct {
 func messageKinds() []spec.Kind {
 	media := []string{"media"}
 	return []spec.Kind{
-		{Type: string(postern.KindText), Required: []string{"body"}},
+		{Type: string(postern.KindText), Required: []string{"body"}, Optional: []string{"linkPreview"}},
 		{Type: string(postern.KindLocation), Required: []string{"location"}},
 		{Type: string(postern.KindContact), Required: []string{"contacts"}},
 		{Type: string(postern.KindPoll), Required: []string{"poll"}},
@@ -52,6 +52,7 @@ type messageMembers struct {
 	Type             postern.Kind      `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
 	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, or the caption of an image, video or document: at most 65,536 characters (Unicode code points)." example:"Hello"`
 	Media            *newMedia         `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, one at a URL, or the bytes themselves."`
+	LinkPreview      bool              `json:"linkPreview,omitempty" default:"false" doc:"Show a preview of the page behind the first link of the text. The page is fetched once, after the message was accepted, from its https address. If that fails, or takes longer than 6 seconds, the message is sent without a preview." example:"true"`
 	ReplyTo          postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
@@ -121,7 +122,7 @@ func (h messages) send(
 	return answerCreated(h.gateway.Messages.Send(ctx, q.caller, gateway.NewMessage{
 		DeviceID: b.DeviceID, To: b.To, Metadata: b.Metadata,
 		Content: postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra}, Media: (*gateway.NewMedia)(b.Media),
-		ReplyTo: b.ReplyTo, SendAt: at,
+		ReplyTo: b.ReplyTo, SendAt: at, LinkPreview: b.LinkPreview,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
 	}, q.idem))
 }

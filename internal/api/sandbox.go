@@ -65,6 +65,8 @@ type inboundMembers struct {
 
 	Media *phoneMedia `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, or the bytes themselves."`
 
+	LinkPreview *postern.LinkPreview `json:"linkPreview,omitempty" doc:"What the phone of the contact shows of a link in the text."`
+
 	ReplyTo postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 
 	postern.Extra
@@ -85,7 +87,10 @@ type Inbound struct {
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
 	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, gateway.SandboxInbound{
-		From: in.Body.From, Content: postern.Content{Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra},
+		From: in.Body.From, Content: postern.Content{
+			Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra,
+			ReceivedOnly: postern.ReceivedOnly{LinkPreview: in.Body.LinkPreview},
+		},
 		Media:   (*gateway.NewMedia)(in.Body.Media),
 		ReplyTo: in.Body.ReplyTo,
 	})

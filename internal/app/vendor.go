@@ -129,6 +129,9 @@ func simulatedContent(c postern.Content) vendorsim.Content {
 		Type: string(c.Kind), Body: c.Text, Location: (*vendorsim.Location)(c.Location), Poll: (*vendorsim.Poll)(c.Poll),
 		Mentions: c.Mentions, Forwarded: c.Forwarded,
 	}
+	if p := c.LinkPreview; p != nil {
+		simulated.LinkPreview = &vendorsim.LinkPreview{URL: p.URL, Title: p.Title, Description: p.Description}
+	}
 	for _, one := range c.Contacts {
 		simulated.Contacts = append(simulated.Contacts, vendorsim.Contact(one))
 	}
@@ -150,6 +153,13 @@ func shownContent(c vendorsim.Content) postern.Extra {
 	return shown
 }
 
+func shownPreview(p *vendorsim.LinkPreview) *postern.LinkPreview {
+	if p == nil {
+		return nil
+	}
+	return &postern.LinkPreview{URL: p.URL, Title: p.Title, Description: p.Description}
+}
+
 func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
 	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, vendorsim.ReceiptKind(status)))
 }
@@ -164,7 +174,7 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 	for i, m := range shown {
 		list[i] = gateway.PhoneMessage{
 			ID: m.ID, From: m.From, To: m.To, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
-			Extra: shownContent(m.Content), Media: shownMedia(m.Media), Pinned: m.Pinned,
+			Extra: shownContent(m.Content), Media: shownMedia(m.Media), Pinned: m.Pinned, LinkPreview: shownPreview(m.LinkPreview),
 		}
 	}
 	return list

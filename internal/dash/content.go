@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,8 +112,19 @@ func contentOf(m postern.Message) page.Content {
 	if c.Poll != nil {
 		p.Poll = pollOf(m)
 	}
+	if c.LinkPreview != nil {
+		p.Preview = previewOf(*c.LinkPreview)
+	}
 	for _, one := range c.Contacts {
 		p.Cards = append(p.Cards, cardOf(m.DeviceID, one))
+	}
+	return p
+}
+
+func previewOf(l postern.LinkPreview) page.Preview {
+	p := page.Preview{Title: l.Title, Description: l.Description}
+	if u, err := url.Parse(l.URL); err == nil {
+		p.Host = u.Host
 	}
 	return p
 }

@@ -69,6 +69,23 @@ func TestVotesAndReactionsAreCounted(t *testing.T) {
 	}
 }
 
+// A preview names the host of its link, and is no link itself.
+func TestPreviewsAreShown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	text := postern.Text("see below")
+	text.LinkPreview = &postern.LinkPreview{
+		URL: "https://shop.example/<a>", Title: "<b>Apples</b>", Description: "Cheap & good",
+	}
+	m := s.receives(d, contact, "Ada", text)
+	for _, path := range []string{chatPath(d.ID, contact), "/messages/" + string(m.ID)} {
+		c.says(path, "&lt;b&gt;Apples&lt;/b&gt;", "Cheap &amp; good", "shop.example</bdi>")
+		c.saysNot(path, `href="https://shop.example`)
+	}
+}
+
 func TestPicturesKeepTheirShape(t *testing.T) {
 	t.Parallel()
 	for _, tt := range [][4]int{

@@ -73,7 +73,7 @@ func (g Actions) changeScheduled(
 		if m.Content.Kind != postern.KindText {
 			return m, postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
 		}
-		m.Content.Text = change.Text
+		m.Content.Text, m.Content.LinkPreview = change.Text, previewOf(change.Text, m.Content.LinkPreview != nil)
 	}
 	if change.SendAt != 0 {
 		m.ExpiresAt += max(change.SendAt, now) - m.SendAt

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/linkpreview"
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -20,6 +21,7 @@ type NewMessage struct {
 	To               string
 	Content          postern.Content   // its Media is set from the next member
 	Media            *NewMedia         // the file, of kinds that carry one
+	LinkPreview      bool              // show a preview of the text's first link
 	ReplyTo          postern.MessageID // a message of the same chat; "" for none
 	Metadata         map[string]string
 	ExpiresIn        time.Duration // 0 means one day; at most 7 days, from SendAt on
@@ -107,6 +109,10 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	if in.Content, err = in.Content.Checked(); err != nil {
 		return in, "", err
 	}
+	if in.LinkPreview && in.Content.Kind != postern.KindText {
+		return in, "", postern.Invalid("/linkPreview", "a message of this kind has no such member")
+	}
+	in.Content.LinkPreview = previewOf(in.Content.Text, in.LinkPreview)
 	switch {
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
 		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
@@ -114,6 +120,19 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 		err = checkMetadata(in.Metadata)
 	}
 	return in, chat, err
+}
+
+// previewOf returns the preview of a text as far as it is known before its link is looked up; nil
+// if none is wanted, or if the text has no link.
+func previewOf(text string, wanted bool) *postern.LinkPreview {
+	link := ""
+	if wanted {
+		link = linkpreview.First(text)
+	}
+	if link == "" {
+		return nil
+	}
+	return &postern.LinkPreview{URL: link}
 }
 
 // checkSendAt refuses a time that is too far away. A time that has passed means at once.

@@ -63,6 +63,8 @@ type PhoneMessage struct {
 
 	Media *PhoneMedia `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
 
+	LinkPreview *postern.LinkPreview `json:"linkPreview,omitempty" doc:"What a text shows of its link; absent if it shows nothing."`
+
 	Pinned bool `json:"pinned,omitzero" doc:"True if the message is pinned in its chat; otherwise absent." example:"true"`
 
 	postern.Extra

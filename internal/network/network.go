@@ -115,6 +115,7 @@ type Outbound struct {
 	Quote     *Quote      // the message to which it replies; nil for none
 	Target    *Quote      // the message that an action is about; nil for a message
 	File      *Attachment // the file of a message that carries one
+	Picture   []byte      // of the content's LinkPreview: a small JPEG; nil for none
 	Timer     Timer       // of the chat
 }
 

@@ -62,12 +62,26 @@ type Extra struct {
 	Forwarded bool     `json:"forwarded,omitzero" doc:"True if the message is marked as forwarded; otherwise absent." example:"true"`
 }
 
-// ReceivedOnly holds the members of kinds that can be received, and not sent.
+// ReceivedOnly holds the members that a request to send a message does not have.
 type ReceivedOnly struct {
+	LinkPreview  *LinkPreview   `json:"linkPreview,omitempty" doc:"What a text shows of the page behind its first link; absent if it shows nothing."`
 	LiveLocation *LiveLocation  `json:"liveLocation,omitempty" doc:"The place that a live location showed first; absent from other kinds. The network does not send its changes to linked devices."`
 	Event        *CalendarEvent `json:"event,omitempty" doc:"The event to which a message invites; absent from other kinds."`
 	UnknownKind  string         `json:"kind,omitempty" doc:"The network's name for the kind of an unsupported message; absent from other kinds." example:"stickerPack"`
 }
+
+// LinkPreview is what a text shows of the page behind its first link.
+type LinkPreview struct {
+	URL         string `json:"url" minLength:"1" maxLength:"2048" doc:"The link, as it is in the text." example:"https://example.com/offers"`
+	Title       string `json:"title,omitempty" maxLength:"300" doc:"Title of the page; absent until the page of a message to send was fetched." example:"Offers"`
+	Description string `json:"description,omitempty" maxLength:"1000" doc:"What the page says about itself; absent if it says nothing." example:"What is cheaper this week."`
+}
+
+// Of a preview, in characters.
+const (
+	MaxPreviewTitle       = 300
+	MaxPreviewDescription = 1000
+)
 
 // IsPlain reports whether the content has a text and nothing else.
 func (c Content) IsPlain() bool {

@@ -91,8 +91,12 @@ type prepared struct {
 }
 
 // isReady reports whether nothing keeps a message from being tried now. If its file is not on
-// the network, that is begun, and the sender is started again at its end.
+// the network or its link was not looked up, that is begun, and the sender is started again at
+// its end.
 func (l *liveSession) isReady(m store.QueuedMessage) (bool, error) {
+	if ok, err := l.isPreviewReady(m); !ok || err != nil {
+		return false, err
+	}
 	file := m.Content.Media
 	if file == nil || file.Status != postern.MediaReady || l.e.library == nil {
 		return file == nil || file.Status != postern.MediaPending, nil

@@ -58,6 +58,7 @@ type Engine struct {
 	probation *probation
 
 	uploads, downloads *fair.Shares // files of all devices that are sent and fetched
+	previews           *fair.Shares // links of messages of all devices that are looked up
 
 	connects chan struct{} // a slot for each connection that is being opened
 
@@ -75,7 +76,7 @@ func New(opts Options) *Engine {
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
-		uploads: fair.New(allUploads), downloads: fair.New(allDownloads),
+		uploads: fair.New(allUploads), downloads: fair.New(allDownloads), previews: fair.New(allPreviews),
 		connects:    make(chan struct{}, parallelConnects),
 		pacers:      map[postern.DeviceID]*pacer{},
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},

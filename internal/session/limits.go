@@ -34,11 +34,15 @@ const (
 
 	unlinkTimeout = 10 * time.Second
 
-	devicePreparations = 4 // files of a device that are handed to the network at a time
-	allUploads         = 8 // of all devices
-	deviceDownloads    = 2 // files that are fetched for a device at a time
-	allDownloads       = 8 // of all devices
-	workspaceFetches   = 4 // files that are fetched from URLs for a workspace at a time
+	devicePreparations = 4               // files of a device that are handed to the network at a time
+	allUploads         = 8               // of all devices
+	devicePreviews     = 4               // messages of a device whose links are looked up at a time
+	allPreviews        = 8               // of all devices
+	previewTime        = 6 * time.Second // for a page and its picture
+	maxPreviewPicture  = 4 << 20         // bytes of the picture of a page
+	deviceDownloads    = 2               // files that are fetched for a device at a time
+	allDownloads       = 8               // of all devices
+	workspaceFetches   = 4               // files that are fetched from URLs for a workspace at a time
 	allFetches         = 32
 	maxHanded          = 1000           // files that a device remembers to be on the network
 	maxHeld            = 100            // chats that wait for a file while others are served

@@ -11,6 +11,11 @@ import (
 // outbound returns a message in the form in which the driver sends it, at each attempt.
 func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.Outbound, err error) {
 	out = network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}
+	if m.Content.LinkPreview != nil {
+		if out.Picture, _, err = e.db.Messages.Preview(ctx, m.ID); err != nil {
+			return out, err
+		}
+	}
 	if m.Content.Media != nil {
 		file, err := e.attachment(ctx, m, 0)
 		if err != nil {

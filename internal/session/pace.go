@@ -144,8 +144,8 @@ func (l *liveSession) lookAgain(waits ...time.Duration) {
 }
 
 // sendSome sends messages in their order until hold makes one wait, and returns
-// for how long. Messages whose files are not on the network yet wait, with those behind them
-// in their chats; each such chat counts as tried, because the next batch goes without it. So do
+// for how long. Messages whose files or previews are not ready yet wait, with those behind
+// them in their chats; each such chat counts as tried, because the next batch goes without it. So do
 // actions that wait for a repetition, because the next batch looks further.
 func (l *liveSession) sendSome(
 	list []store.QueuedMessage, hold func(store.QueuedMessage) time.Duration,
@@ -162,7 +162,7 @@ func (l *liveSession) sendSome(
 			}
 			continue
 		}
-		ready, err := l.isReady(m) // also of a chat that waits, so that its files are ready in time
+		ready, err := l.isReady(m) // also of a chat that waits, so that what they show is ready in time
 		if err != nil {
 			return tried, 0, err
 		}

@@ -32,7 +32,8 @@ type liveSession struct {
 	preparing    int                       // of them
 	handed       map[prepared]postern.Time // files that are on the network, since when
 	loads        downloads
-	timers       map[string]store.Timer // of the chats; nil: to be read
+	previews     map[postern.MessageID]bool // messages whose links are being looked up
+	timers       map[string]store.Timer     // of the chats; nil: to be read
 	timerChanges int
 
 	// Used by the sending goroutine only.
@@ -69,7 +70,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	l := &liveSession{
 		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
 		retry: map[postern.MessageID]resend{}, files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
-		loads: downloads{running: map[postern.MediaID]bool{}},
+		loads: downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
 	}
 	e.mu.Lock()
 	e.live[id] = l

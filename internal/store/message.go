@@ -21,15 +21,19 @@ const readContent = `type, body, extra, CASE WHEN media_id = '' THEN ''
 	ELSE coalesce((SELECT f.object FROM media f WHERE f.id = media_id), '{"status":"expired"}') END`
 
 func contentValues(c postern.Content) []any {
-	extra := "" // as in rows from before the column
-	if !c.IsPlain() {
-		extra = asJSON(storedExtra{c.Truncated, nameOf(c.Media), c.Extra, c.ReceivedOnly})
-	}
 	id := postern.MediaID("")
 	if c.Media != nil {
 		id = c.Media.ID
 	}
-	return []any{string(c.Kind), c.Text, extra, id}
+	return []any{string(c.Kind), c.Text, extraOf(c), id}
+}
+
+// extraOf returns the column extra. It is empty for plain content, as in rows from before it.
+func extraOf(c postern.Content) string {
+	if c.IsPlain() {
+		return ""
+	}
+	return asJSON(storedExtra{c.Truncated, nameOf(c.Media), c.Extra, c.ReceivedOnly})
 }
 
 func nameOf(m *postern.Media) string {
@@ -155,6 +159,33 @@ func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Me
 		AND id = $2 AND about = ''`, ws, id))
 	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM message
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
+}
+
+// Preview returns the picture of a message's preview; known is false if the preview was not
+// looked up.
+func (s Messages) Preview(ctx context.Context, id postern.MessageID) (picture []byte, known bool, err error) {
+	err = s.db.Row(ctx, `SELECT preview, preview IS NOT NULL FROM message WHERE id = $1`, []any{id}, &picture, &known)
+	return picture, known, err
+}
+
+// SetPreview stores what was found for the link of a message; a nil preview if there is nothing.
+func (s Messages) SetPreview(
+	ctx context.Context, id postern.MessageID, p *postern.LinkPreview, picture []byte,
+) error {
+	if picture == nil {
+		picture = []byte{}
+	}
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		m, err := scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $1`, id))
+		if errors.Is(err, sql.ErrNoRows) { // it was removed
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m.Content.LinkPreview = p
+		return t.Exec(`UPDATE message SET preview = $2, extra = $3 WHERE id = $1`, id, picture, extraOf(m.Content))
+	}))
 }
 
 // current returns the condition that a message, under its name in the statement, belongs to

@@ -193,8 +193,9 @@ func (s Outbox) Due(ctx context.Context, now postern.Time, limit int) (n int, er
 // ChangeScheduled changes a message that is still scheduled: its text, its time, or both.
 func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts []Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5 WHERE workspace_id = $1
-			AND id = $2 AND status = 'scheduled'`, m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt)
+		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5, extra = $6 WHERE workspace_id = $1
+			AND id = $2 AND status = 'scheduled'`, m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt,
+			extraOf(m.Content))
 		if err == nil && n == 0 {
 			err = postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
 		}

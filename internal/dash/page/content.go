@@ -16,6 +16,7 @@ type Content struct {
 	Cards    []Card
 	Poll     Poll
 	Occasion Occasion
+	Preview  Preview
 	Unknown  string // the network's name for the kind of an unsupported message
 }
 
@@ -129,6 +130,12 @@ type Occasion struct {
 	Ends     time.Time
 	Place    Place
 	Canceled bool
+}
+
+// Preview is what a text shows of the page behind its link.
+type Preview struct {
+	Title, Description string // Title is "" if there is no preview
+	Host               string // of the link, which is no link here because a stranger chose it
 }
 
 // Quote is a message to which another one replies.

@@ -151,6 +151,20 @@ func (l *Library) Prepare(
 	return Prepared{p, f}, err
 }
 
+// Thumbnail makes a small JPEG of a picture of at most limit bytes; nil if that is not possible.
+func (l *Library) Thumbnail(ctx context.Context, r io.Reader, limit int64) ([]byte, error) {
+	f, err := l.Scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer Discard(f)
+	if _, err := io.Copy(f, blob.Limit(r, limit)); err != nil {
+		return nil, err
+	}
+	p, err := l.converter.Prepare(ctx, postern.KindImage, f.Name())
+	return p.Thumbnail, errors.Join(err, p.Remove())
+}
+
 // fetch copies a file that is ready into one in transit.
 func (l *Library) fetch(ctx context.Context, ws postern.WorkspaceID, m postern.Media) (*os.File, error) {
 	r, err := l.Open(ctx, ws, m)

@@ -184,7 +184,7 @@ func (c *conn) form(ctx context.Context, to types.JID, m network.Outbound) (*waE
 	if m.Target != nil {
 		return c.action(ctx, to, m)
 	}
-	out := content.Outgoing{Content: m.Content, File: m.File, Timer: m.Timer}
+	out := content.Outgoing{Content: m.Content, File: m.File, Picture: m.Picture, Timer: m.Timer}
 	if q := m.Quote; q != nil {
 		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: to, Content: q.Content}
 		if q.FromMe {

@@ -37,7 +37,7 @@ func ToWire(m Outgoing) (*waE2E.Message, error) {
 	info := m.context()
 	switch c := m.Content; c.Kind {
 	case postern.KindText:
-		return textToWire(c.Text, info), nil
+		return previewToWire(textToWire(c.Text, info), c.LinkPreview, m.Picture), nil
 	case postern.KindLocation:
 		l := locationToWire(*c.Location)
 		l.ContextInfo = info
@@ -90,7 +90,9 @@ func read(m *waE2E.Message, part protoreflect.FieldDescriptor) postern.Content {
 	case m.Conversation != nil:
 		return textFromWire(m.GetConversation())
 	case m.ExtendedTextMessage != nil:
-		return textFromWire(m.GetExtendedTextMessage().GetText())
+		c := textFromWire(m.GetExtendedTextMessage().GetText())
+		c.LinkPreview = previewFromWire(m.GetExtendedTextMessage())
+		return c
 	case m.LocationMessage != nil:
 		return locationFromWire(m.GetLocationMessage())
 	case m.LiveLocationMessage != nil:

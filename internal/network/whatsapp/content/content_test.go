@@ -175,6 +175,40 @@ func TestContentIsTheSameAfterTheNetwork(t *testing.T) {
 	}
 }
 
+// A preview is part of a text once its page was found.
+func TestPreviewsGoBothWays(t *testing.T) {
+	t.Parallel()
+	c := postern.Text("see https://example.com/a")
+	c.LinkPreview = &postern.LinkPreview{URL: "https://example.com/a", Title: "A", Description: "Letter"}
+	m, err := ToWire(Outgoing{Content: c, Picture: []byte("jpeg"), Timer: network.Timer{Seconds: 60}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.GetExtendedTextMessage()
+	if e.GetText() != c.Text || e.GetMatchedText() != c.LinkPreview.URL || string(e.GetJPEGThumbnail()) != "jpeg" ||
+		e.GetContextInfo().GetExpiration() != 60 {
+		t.Errorf("to wire = %v", m)
+	}
+	if in, ok := FromWire(m); !ok || !reflect.DeepEqual(in.Content, c) {
+		t.Errorf("from wire = %+v, %v, want %+v", in, ok, c)
+	}
+	c.LinkPreview.Title = ""
+	if m, err := ToWire(Outgoing{Content: c}); err != nil || m.GetConversation() != c.Text {
+		t.Errorf("without a title: %v, %v", m, err)
+	}
+	long := &waE2E.ExtendedTextMessage{
+		MatchedText: new("https://example.com"), Title: new(strings.Repeat("ä", 301) + "\x00"), Text: new("x"),
+	}
+	in, _ := FromWire(&waE2E.Message{ExtendedTextMessage: long})
+	if in.Content.LinkPreview == nil || in.Content.LinkPreview.Title != strings.Repeat("ä", 300) {
+		t.Errorf("a long title is read as %+v", in.Content.LinkPreview)
+	}
+	long.MatchedText = new(strings.Repeat("x", maxLink+1))
+	if in, _ := FromWire(&waE2E.Message{ExtendedTextMessage: long}); in.Content.LinkPreview != nil {
+		t.Errorf("a long link is read as %+v", in.Content.LinkPreview)
+	}
+}
+
 func TestContentThatCannotBeSentIsRejected(t *testing.T) {
 	t.Parallel()
 	_, err := ToWire(Outgoing{Content: postern.Unsupported("")})

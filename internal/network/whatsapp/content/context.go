@@ -18,6 +18,7 @@ type Outgoing struct {
 	Quote   *Quote              // the message to which it replies; nil for none
 	Secret  []byte              // of a poll: SecretSize random bytes, the same at each attempt
 	File    *network.Attachment // of a kind that carries one
+	Picture []byte              // of the content's LinkPreview; nil for none
 	Timer   network.Timer       // of the chat
 }
 
