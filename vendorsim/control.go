@@ -31,6 +31,7 @@ const (
 //	POST /revokes   {"account", "by", "target"}
 //	POST /votes     {"account", "by", "target", "choices"}
 //	POST /pins      {"account", "by", "target", "seconds"}
+//	POST /calls     {"account", "from", "video", "group"}, answers {"callId"}
 //
 // Content… are the members of [Content]: "type" and "body" and, for most types, the member of the
 // same name. "media" is the answer to POST /media, with any of the members that the message shall
@@ -54,6 +55,7 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /revokes", control(api.revoke))
 	mux.HandleFunc("POST /votes", control(api.vote))
 	mux.HandleFunc("POST /pins", control(api.pin))
+	mux.HandleFunc("POST /calls", control(api.call))
 	mux.HandleFunc("GET /accounts", api.listAccounts)
 	mux.HandleFunc("GET /shown", api.listShown)
 	mux.HandleFunc("GET /ledger", api.listLedger)

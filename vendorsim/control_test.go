@@ -49,7 +49,7 @@ func TestControlRefusesNonsenseAndAnswersLists(t *testing.T) {
 		"/type":     `{}`,
 		"/receipts": `{"account":"+15550001111","networkId":"A","status":"delivered"}`,
 		"/faults":   `{"account":"*","kind":"tornado"}`,
-		"/media":    `a file of nobody`, "/reactions": `{}`, "/edits": `{}`, "/revokes": `{}`, "/votes": `{}`, "/pins": `{}`,
+		"/media":    `a file of nobody`, "/reactions": `{}`, "/edits": `{}`, "/revokes": `{}`, "/votes": `{}`, "/pins": `{}`, "/calls": `{}`,
 	} {
 		for _, b := range []string{body, "{", ""} {
 			if status, out := call("POST", path, b); status != 400 || out["error"] == "" {

@@ -59,6 +59,16 @@ func (a controlAPI) pin(ctx context.Context, in pinBody) (any, error) {
 	return networkID(a.vendor.Pin(ctx, in.Account, in.By, in.Target, time.Duration(in.Seconds)*time.Second))
 }
 
+type callBody struct {
+	Account, From string
+	Call
+}
+
+func (a controlAPI) call(ctx context.Context, in callBody) (any, error) {
+	id, err := a.vendor.Call(ctx, in.Account, in.From, in.Call)
+	return map[string]string{"callId": id}, err
+}
+
 func networkID(id string, err error) (any, error) {
 	return map[string]string{"networkId": id}, err
 }

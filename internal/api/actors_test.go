@@ -254,6 +254,7 @@ func routes() map[string]route {
 		"getUsage":         {"GET", 200, false, fixed("/v1/usage", "")},
 		"scanInSandbox":    {"POST", 200, true, at(box, linking, "/scan", "")},
 		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
+		"callInSandbox":    {"POST", 200, true, at(box, connected, "/calls", `{"from":"+15551234567"}`)},
 		"confirmInSandbox": {"POST", 204, true, func(t *tenant) (string, string) {
 			device, id := message(t)
 			return box + device + "/receipts", `{"messageId":"` + id + `","status":"read"}`

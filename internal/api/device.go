@@ -50,7 +50,7 @@ type deviceChange struct {
 	Name     string                            `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"A display name." example:"Support"`
 	Metadata member[map[string]member[string]] `json:"metadata,omitzero" doc:"Labels to set. A label that is null is removed; if metadata itself is null, all labels are removed. At most 50, each with at most 500 bytes."`
 	Pace     member[paceChange]                `json:"pace,omitzero" doc:"Sending rate; null resets it to the operator's default."`
-	Receive  member[receiveChange]             `json:"receive,omitzero" doc:"Which kinds of chats are stored; null resets it to direct and groups."`
+	Receive  member[receiveChange]             `json:"receive,omitzero" doc:"Which kinds of chats are stored, and whether calls are; null resets it to direct, groups and calls."`
 	ProxyURL member[string]                    `json:"proxyUrl,omitzero" doc:"Proxy for the connection to the network: an http, https or socks5 URL with its credentials. It is never shown. null removes it." example:"socks5://user:secret@proxy.example.com:1080"`
 }
 
@@ -66,6 +66,7 @@ type receiveChange struct {
 	Groups   member[bool] `json:"groups,omitzero" doc:"Groups." example:"true"`
 	Channels member[bool] `json:"channels,omitzero" doc:"Channels that the account follows." example:"false"`
 	Status   member[bool] `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
+	Calls    member[bool] `json:"calls,omitzero" doc:"Calls of contacts." example:"true"`
 }
 
 func (h devices) update(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
@@ -78,7 +79,7 @@ func (h devices) update(ctx context.Context, q *request, in *changeInput) (*outp
 		Receive: changed(b.Receive, func(r receiveChange) gateway.ReceiveChange {
 			return gateway.ReceiveChange{
 				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(),
-				Status: r.Status.change(),
+				Status: r.Status.change(), Calls: r.Calls.change(),
 			}
 		}),
 	}))

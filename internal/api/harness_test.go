@@ -87,6 +87,9 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
+func (fakeSandbox) Call(context.Context, string, string, postern.Call) (string, error) {
+	return "3EB0A1B2C3D4E5F60718", nil
+}
 func (fakeSandbox) Inbound(context.Context, string, gateway.SandboxInbound) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }

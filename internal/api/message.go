@@ -233,7 +233,7 @@ type messagesInput struct {
 	Paging
 	DeviceID  postern.DeviceID `query:"deviceId" doc:"Only messages of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	ChatID    string           `query:"chatId" doc:"Only messages of this chat, in any form that to accepts. Write a plus sign as %2B." example:"+15551234567"`
-	Type      postern.Kind     `query:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,unsupported" doc:"Only messages of this kind."`
+	Type      postern.Kind     `query:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Only messages of this kind."`
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
 	Status    string           `query:"status" pattern:"^[a-z]+(,[a-z]+)*$" doc:"Only messages in one of these states, separated by commas: scheduled, queued, sending, sent, delivered, read, played, failed, expired, canceled, received." example:"queued,sending"`
 	Text      string           `query:"q" maxLength:"200" doc:"Only messages that contain all of these words: in the text, the name of a file, or the names of a place, contact or poll. The last word may be the beginning of one. Capital letters and accents make no difference. New messages are found after about a second." example:"invoice"`

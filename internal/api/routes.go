@@ -89,6 +89,7 @@ func (a *API) routes() {
 
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", sandbox.scan)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)
+	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)
 	add(a, "GET "+box+"/phone", "showSandboxPhone", "List the messages on the simulated phone", sandbox.phone, compressed)

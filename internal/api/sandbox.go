@@ -97,6 +97,29 @@ func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*ou
 	return answer(Inbound{id}, err)
 }
 
+type callInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newCall
+}
+
+type newCall struct {
+	_     struct{} `additionalProperties:"false"`
+	From  string   `json:"from" minLength:"1" doc:"Number of the contact that calls." example:"+15551234567"`
+	Video bool     `json:"video,omitempty" default:"false" doc:"Whether it is a video call." example:"true"`
+	Group bool     `json:"group,omitempty" default:"false" doc:"Whether the contact calls others too." example:"false"`
+}
+
+// Ringing is the call that began.
+type Ringing struct {
+	CallID string `json:"callId" doc:"Id of the call on the network." example:"3EB0A1B2C3D4E5F60718"`
+}
+
+func (h sandbox) call(ctx context.Context, q *request, in *callInput) (*output[Ringing], error) {
+	id, err := h.gateway.SandboxPhones.Call(ctx, q.caller, in.ID, in.Body.From,
+		postern.Call{Video: in.Body.Video, Group: in.Body.Group})
+	return answer(Ringing{id}, err)
+}
+
 type receiptInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newReceipt

@@ -66,6 +66,7 @@ func scopes() map[string][]postern.Scope {
 		"getUsage":          {postern.UsageRead},
 		"scanInSandbox":     {postern.SandboxWrite},
 		"receiveInSandbox":  {postern.SandboxWrite},
+		"callInSandbox":     {postern.SandboxWrite},
 		"confirmInSandbox":  {postern.SandboxWrite},
 		"breakInSandbox":    {postern.SandboxWrite},
 		"showSandboxPhone":  {postern.SandboxWrite},

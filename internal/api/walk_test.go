@@ -39,7 +39,7 @@ func walk() map[string]statuses {
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
 		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own, "getMe": {401, 401, 401, 403, 200, 200, 200},
-		"scanInSandbox": owned, "receiveInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
+		"scanInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}
 }
 

@@ -77,6 +77,11 @@ func (s simulated) Inbound(ctx context.Context, account string, in gateway.Sandb
 	return id, simulatedError(err)
 }
 
+func (s simulated) Call(ctx context.Context, account, from string, c postern.Call) (string, error) {
+	id, err := s.Vendor.Call(ctx, account, from, vendorsim.Call(c))
+	return id, simulatedError(err)
+}
+
 // describedFile completes what a simulated phone says about a file.
 func describedFile(file vendorsim.Media, c postern.Content) *vendorsim.Media {
 	m := c.Media

@@ -163,6 +163,8 @@ const editTime = 15 * time.Minute
 // mayWith returns what the account can do with a message.
 func mayWith(m postern.Message, now time.Time) page.May {
 	switch {
+	case m.Content.Kind == postern.KindCall:
+		return page.May{}
 	case m.State.DeletedAt != 0 || m.Error != nil || m.Status.Rank() == 0 && m.Status != postern.Received:
 		return page.May{}
 	case m.Status == postern.Scheduled:

@@ -93,6 +93,9 @@ func citing(m postern.Message) page.Quote {
 func contentOf(m postern.Message) page.Content {
 	c := m.Content
 	p := page.Content{Unknown: c.UnknownKind}
+	if c.Call != nil {
+		p.Call = calledAs(c)
+	}
 	if c.Media != nil {
 		p.File = fileOf(c, *c.Media)
 	}
@@ -119,6 +122,14 @@ func contentOf(m postern.Message) page.Content {
 		p.Cards = append(p.Cards, cardOf(m.DeviceID, one))
 	}
 	return p
+}
+
+// calledAs says what kind of call it was, in a line.
+func calledAs(c postern.Content) string {
+	if c.Call.Group {
+		return kindWord(c) + " to several people"
+	}
+	return kindWord(c)
 }
 
 func previewOf(l postern.LinkPreview) page.Preview {
@@ -292,6 +303,10 @@ func kindWord(c postern.Content) string {
 		return "GIF"
 	case c.Round:
 		return "Video note"
+	case c.Call != nil && c.Call.Video:
+		return "Video call"
+	case c.Call != nil:
+		return "Voice call"
 	}
 	known, ok := map[postern.Kind]string{
 		postern.KindImage: "Photo", postern.KindVoice: "Voice message", postern.KindLiveLocation: "Live location",

@@ -31,6 +31,8 @@ func (*vendor) Receipt(context.Context, string, string, postern.MessageStatus) e
 	return nil
 }
 
+func (v *vendor) Call(context.Context, string, string, postern.Call) (string, error) { return "", nil }
+
 func (v *vendor) Inbound(_ context.Context, _ string, m gateway.SandboxInbound) (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -90,6 +90,7 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.PollVote):             "Somebody voted in a poll.",
 		string(postern.MediaReadyEv):         "The file of a received message can be read.",
 		string(postern.MediaFailedEv):        "The file of a received message could not be fetched.",
+		string(postern.CallReceived):         "A contact called.",
 		string(postern.DeviceLinked):         "A phone was linked.",
 		string(postern.DeviceConnected):      "A device connected.",
 		string(postern.DeviceDisconnected):   "A device lost its connection and is reconnecting.",

@@ -144,7 +144,7 @@ func (g Actions) MarkRead(ctx context.Context, c access.Caller, id postern.Messa
 		return postern.Message{}, err
 	}
 	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindRead}, func(m postern.Message) error {
-		if m.Direction != postern.Inbound {
+		if m.Direction != postern.Inbound || m.Content.Kind == postern.KindCall {
 			return postern.Errorf(postern.ActionNotPossible, "only received messages can be marked as read")
 		}
 		return nil
@@ -203,6 +203,8 @@ func alive(m postern.Message) error {
 		return postern.Errorf(postern.ActionNotPossible, "the message is scheduled; to stop it, cancel it")
 	case m.State.DeletedAt != 0:
 		return postern.Errorf(postern.ActionNotPossible, "the message was deleted")
+	case m.Content.Kind == postern.KindCall:
+		return postern.Errorf(postern.ActionNotPossible, "this is a call, and no message")
 	case m.Status == postern.Failed || m.Status == postern.Expired || m.Status == postern.Canceled:
 		return postern.Errorf(postern.ActionNotPossible, "the message was never sent")
 	case m.Error != nil:

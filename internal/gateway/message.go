@@ -155,6 +155,8 @@ func (g Messages) quoted(
 		err = postern.Invalid("/replyTo", "the message belongs to another chat; name one of the same chat")
 	case m.Status == postern.Failed || m.Status == postern.Expired || m.Status == postern.Canceled:
 		err = postern.Invalid("/replyTo", "the message was never sent")
+	case m.Content.Kind == postern.KindCall:
+		err = postern.Invalid("/replyTo", "this is a call, to which nobody can reply with a message")
 	}
 	return m, err
 }

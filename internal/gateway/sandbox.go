@@ -31,6 +31,8 @@ type SandboxNetwork interface {
 	EnterCode(ctx context.Context, code, number string) error
 	// Inbound lets a contact write to the account and returns the network id.
 	Inbound(ctx context.Context, account string, m SandboxInbound) (networkID string, err error)
+	// Call lets a contact call the account and returns the id of the call.
+	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
 	// Receipt lets the recipient of a message confirm it.
 	Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error
 	// Fault makes the vendor misbehave towards the account.
@@ -263,6 +265,27 @@ func (g SandboxPhones) attachInbound(ctx context.Context, c access.Caller, in *S
 	in.Content.Media = &file
 	_, r, err := Media{g.core}.open(ctx, row)
 	return r, err
+}
+
+// Call lets a contact call the device's account, and returns the id of the call.
+func (g SandboxPhones) Call(
+	ctx context.Context, c access.Caller, id postern.DeviceID, from string, call postern.Call,
+) (callID string, err error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return "", err
+	}
+	d, err := g.linkedDevice(ctx, c, id)
+	if err != nil {
+		return "", err
+	}
+	if from, err = postern.ParsePhone(from); err != nil {
+		return "", postern.Invalid("/from", "%v", err)
+	}
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return "", err
+	}
+	return network.Call(ctx, string(d.PhoneNumber), from, call)
 }
 
 // File reads the file of a message that the phone of a device shows. The caller closes it.

@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,11 @@ type event struct {
 		Status string           `json:"status"`
 		Error  *postern.Failure `json:"error"`
 	} `json:"message"`
+	Call *struct {
+		ID     string `json:"id"`
+		From   string `json:"from"`
+		ChatID string `json:"chatId"`
+	} `json:"call"`
 	Device *struct {
 		Status       string `json:"status"`
 		StatusReason string `json:"statusReason"`
@@ -88,6 +94,8 @@ func (e event) subject(text bool) string {
 		if text {
 			s = append(s, strconv.Quote(shorten(e.Message.Body)))
 		}
+	case e.Call != nil:
+		s = []string{e.Call.ID, "from " + cmp.Or(e.Call.From, e.Call.ChatID)}
 	case e.Device != nil:
 		s = []string{e.Device.Status}
 		if e.Device.StatusReason != "" {

@@ -16,7 +16,8 @@ const (
 	hidden   = `{"eventId":"evt_1","type":"message.received","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","message":{"id":"msg_1","chatId":"lid:123"}}`
 	failed   = `{"eventId":"evt_2","type":"message.failed","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","message":{"id":"msg_2","from":"+15550001111","to":"+15551234567","body":"the text","status":"failed","error":{"code":"RECIPIENT_NOT_FOUND","detail":"x"}}}`
 	dropped  = `{"eventId":"evt_3","type":"device.disconnected","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","device":{"id":"dev_1","status":"disconnected","statusReason":"socket-closed"}}`
-	unknown  = `{"eventId":"evt_4","type":"call.received","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","call":{}}`
+	called   = `{"eventId":"evt_4","type":"call.received","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","call":{"id":"3EB0","from":"+15551234567"}}`
+	unknown  = `{"eventId":"evt_4","type":"group.joined","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","group":{}}`
 	hostile  = "{\"eventId\":\"evt_5\",\"type\":\"x\",\"timestamp\":\"2026-11-21T09:00:00.120Z\",\"deviceId\":\"\\u001b]0;x\\u0007\\n\\u202e\"}"
 )
 
@@ -45,7 +46,8 @@ func TestLineIsForPeople(t *testing.T) {
 		{hidden, "message.received    dev_1  msg_1 from lid:123", false},
 		{failed, "message.failed      dev_1  msg_2 to +15551234567 RECIPIENT_NOT_FOUND", false},
 		{dropped, "device.disconnected  dev_1  disconnected (socket-closed)", false},
-		{unknown, "call.received       dev_1  ", false},
+		{called, "call.received       dev_1  3EB0 from +15551234567", false},
+		{unknown, "group.joined        dev_1  ", false},
 		{hostile, "x                   \uFFFD]0;x\uFFFD\uFFFD\uFFFD  ", false},
 	} {
 		if got := (printer{text: tt.text}).line(t, tt.body, nil); got != at+"  "+tt.want+"\n" {

@@ -23,9 +23,10 @@ const (
 	KindVoice    Kind = "voice"
 	KindDocument Kind = "document"
 	KindSticker  Kind = "sticker"
-	// KindLiveLocation and KindEvent can be received, and not sent.
+	// KindLiveLocation, KindEvent and KindCall can be received, and not sent.
 	KindLiveLocation Kind = "liveLocation"
 	KindEvent        Kind = "event"
+	KindCall         Kind = "call"
 	// KindUnsupported is an inbound message of a kind that Postern does not
 	// show. It cannot be sent.
 	KindUnsupported Kind = "unsupported"
@@ -67,7 +68,14 @@ type ReceivedOnly struct {
 	LinkPreview  *LinkPreview   `json:"linkPreview,omitempty" doc:"What a text shows of the page behind its first link; absent if it shows nothing."`
 	LiveLocation *LiveLocation  `json:"liveLocation,omitempty" doc:"The place that a live location showed first; absent from other kinds. The network does not send its changes to linked devices."`
 	Event        *CalendarEvent `json:"event,omitempty" doc:"The event to which a message invites; absent from other kinds."`
+	Call         *Call          `json:"call,omitempty" doc:"A call of the contact; absent from other kinds."`
 	UnknownKind  string         `json:"kind,omitempty" doc:"The network's name for the kind of an unsupported message; absent from other kinds." example:"stickerPack"`
+}
+
+// Call is a call to the account. Its message has the id of the call as its network id.
+type Call struct {
+	Video bool `json:"video" doc:"True for a video call." example:"false"`
+	Group bool `json:"group" doc:"True if the contact called others too." example:"false"`
 }
 
 // LinkPreview is what a text shows of the page behind its first link.
@@ -194,7 +202,7 @@ func (c Content) checkOwn() error {
 		return c.Poll.check()
 	case KindImage, KindVideo, KindAudio, KindVoice, KindDocument, KindSticker:
 		return c.checkMedia()
-	case KindLiveLocation, KindEvent, KindUnsupported:
+	case KindLiveLocation, KindEvent, KindCall, KindUnsupported:
 	}
 	return Invalid("/type", "a message of this kind cannot be sent")
 }

@@ -127,10 +127,11 @@ type Receive struct {
 	Groups   bool `json:"groups" doc:"Groups." example:"true"`
 	Channels bool `json:"channels" doc:"Channels that the account follows." example:"false"`
 	Status   bool `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
+	Calls    bool `json:"calls" doc:"Calls of contacts. Nobody answers them here; they are only reported." example:"true"`
 }
 
 // DefaultReceive is the setting for devices whose owner has chosen none.
-func DefaultReceive() Receive { return Receive{Direct: true, Groups: true} }
+func DefaultReceive() Receive { return Receive{Direct: true, Groups: true, Calls: true} }
 
 // LinkStatus is the state of a link attempt.
 type LinkStatus string

@@ -25,6 +25,7 @@ const (
 	PollVote             EventType = "poll.vote"
 	MediaReadyEv         EventType = "media.ready"
 	MediaFailedEv        EventType = "media.failed"
+	CallReceived         EventType = "call.received"
 
 	DeviceLinked       EventType = "device.linked"
 	DeviceConnected    EventType = "device.connected"
@@ -48,7 +49,7 @@ func EventTypes() []EventType {
 		MessageFailed,
 		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, MessagePinned,
 		MessageUnpinned, PollVote,
-		MediaReadyEv, MediaFailedEv,
+		MediaReadyEv, MediaFailedEv, CallReceived,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
 		DevicePaused,
@@ -56,7 +57,7 @@ func EventTypes() []EventType {
 	}
 }
 
-// Event is what a workspace's backend is told: a subject (a message or a device) in an
+// Event is what a workspace's backend is told: a subject (a message, a call or a device) in an
 // envelope. The store completes the envelope with the device's sequence number and a
 // time that never decreases along the sequence.
 type Event struct {
@@ -64,7 +65,7 @@ type Event struct {
 	WorkspaceID WorkspaceID
 	DeviceID    DeviceID
 	Type        EventType
-	Subject     string // member that holds the object: "message" or "device"
+	Subject     string // member that holds the object: "message", "call" or "device"
 	Object      []byte // the object, as JSON
 	ChatID      string // of the chat it belongs to; "" for none
 }

@@ -11,7 +11,7 @@ type MessageObject struct {
 	ID          MessageID         `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	DeviceID    DeviceID          `json:"deviceId" doc:"The device that sent or received the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Direction   string            `json:"direction" enum:"inbound,outbound" doc:"inbound: from a contact. outbound: from the account." example:"outbound"`
-	Type        Kind              `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message. Unsupported kinds can be received, but their content is not shown." example:"text"`
+	Type        Kind              `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Kind of the message. Unsupported kinds can be received, but their content is not shown." example:"text"`
 	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
 	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
@@ -127,7 +127,7 @@ type Arrival struct {
 	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
 	Body     string    `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
 	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	Type     Kind      `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,unsupported" doc:"Kind of the message." example:"text"`
+	Type     Kind      `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Kind of the message." example:"text"`
 	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
 	Media    *Media    `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
 	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`

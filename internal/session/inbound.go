@@ -60,7 +60,11 @@ type arrival struct {
 func inbound(d postern.Device, u network.Inbound) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.From, m.FromLID, m.FromName, m.About = postern.Maybe(u.From), u.FromLID, u.FromName, u.About
-	return arrival{m, u.Sender, postern.MessageReceived, u.QuoteOf, u.File}
+	event := postern.MessageReceived
+	if u.Content.Kind == postern.KindCall {
+		event = postern.CallReceived
+	}
+	return arrival{m, u.Sender, event, u.QuoteOf, u.File}
 }
 
 func undecryptable(d postern.Device, u network.Undecryptable) arrival {
@@ -99,11 +103,15 @@ func received(d postern.Device, networkID, chat string, c postern.Content, at ti
 	}
 }
 
-// receive records a message of a direct chat. If the owner does not want these,
+// receive records a message of a direct chat, or a call. If the owner does not want these,
 // it is acknowledged and not recorded.
 func (h *host) receive(ctx context.Context, a arrival) error {
 	d, err := h.settings.now(ctx)
-	if err != nil || !d.Receive.Direct {
+	wanted := d.Receive.Direct
+	if a.event == postern.CallReceived {
+		wanted = d.Receive.Calls
+	}
+	if err != nil || !wanted {
 		return err
 	}
 	if a.quoteOf != "" {

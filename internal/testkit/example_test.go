@@ -82,6 +82,8 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	c.Call("POST", box+"/inbound", map[string]any{"from": customer, "body": "Thank you!"}, 200, nil)
 	hooks.Await(postern.MessageUndecryptable)
 	letActionsHappen(c, d, hooks)
+	c.Call("POST", box+"/calls", map[string]any{"from": customer, "video": true}, 200, nil)
+	hooks.Await(postern.CallReceived)
 	letFilesHappen(t, k, c, d, hooks)
 	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
 	c.Await(d.ID, postern.Restricted)
@@ -93,7 +95,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	return []postern.EventType{
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
-		postern.MediaReadyEv, postern.MediaFailedEv,
+		postern.MediaReadyEv, postern.MediaFailedEv, postern.CallReceived,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
 		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.PollVote,
 	}

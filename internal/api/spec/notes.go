@@ -79,6 +79,7 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 
 		"scanInSandbox":    {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink}},
 		"receiveInSandbox": {text: "A contact sends a message to the device. It is processed like a real one: it is stored, and an event reports it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
+		"callInSandbox":    {text: "A contact calls the device's account. The call is reported like a real one; nobody answers it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"confirmInSandbox": {text: "A recipient confirms a message. The receipt is processed like a real one.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"breakInSandbox":   {text: "Simulates a fault of the network. Its consequences are those of a real fault.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"showSandboxPhone": {text: "Returns the messages that the simulated phone of the device's account displays.", refuses: []postern.Reason{postern.SandboxOff}},

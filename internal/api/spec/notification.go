@@ -47,6 +47,14 @@ type ActionEvent struct {
 	Message *postern.ActionObject `json:"message,omitempty" doc:"The message as the action has left it; absent once the device was deleted."`
 }
 
+// CallEvent reports a call.
+type CallEvent struct {
+	Envelope
+
+	Type postern.EventType     `json:"type" enum:"call.received" doc:"Kind of the event." example:"call.received"`
+	Call *postern.ReceivedCall `json:"call,omitempty" doc:"The call; absent once the device was deleted."`
+}
+
 // DeviceEvent reports a change of a device's session.
 type DeviceEvent struct {
 	Envelope
@@ -101,7 +109,7 @@ type Event struct{ Envelope }
 // families are the shapes of events that webhooks and the log have.
 func families() []reflect.Type {
 	return []reflect.Type{reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
-		reflect.TypeFor[ActionEvent](),
+		reflect.TypeFor[ActionEvent](), reflect.TypeFor[CallEvent](),
 		reflect.TypeFor[DeviceEvent]()}
 }
 
@@ -224,6 +232,7 @@ func told() map[postern.EventType]string {
 		postern.MessagePinned:        "Somebody pinned a message in its chat; pin says who, and pinnedUntil until when.",
 		postern.MessageUnpinned:      "Somebody unpinned a message; pin says who. The end of a pin's time is not reported.",
 		postern.PollVote:             "Somebody voted in a poll, or took the vote back; vote says who and how, and tally counts all votes.",
+		postern.CallReceived:         "A contact called the device's account. Calls can be neither answered nor made here.",
 		postern.MediaReadyEv:         "The file of a received message can be read.",
 		postern.MediaFailedEv:        "The file of a received message could not be fetched; recoverable says whether a request for it tries again.",
 		postern.DeviceLinked:         "A phone scanned the code, and the device is linked to its account.",

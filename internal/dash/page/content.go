@@ -17,6 +17,7 @@ type Content struct {
 	Poll     Poll
 	Occasion Occasion
 	Preview  Preview
+	Call     string // what kind of call it was; "": it is a message
 	Unknown  string // the network's name for the kind of an unsupported message
 }
 

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"context"
+	"time"
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
@@ -47,6 +48,26 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
 		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
 		About: in.About, At: evt.Info.Timestamp.UTC(),
+	})
+}
+
+// call reports that a contact calls. The network may announce one call several times.
+func (v *run) call(ctx context.Context, meta types.BasicCallMeta, c postern.Call) bool {
+	p, err := v.resolve(ctx, meta.CallCreator, meta.CallCreatorAlt)
+	if err != nil {
+		return false
+	}
+	own := v.session.account.User == p.number && p.number != "" || v.cli.Store.GetLID().User == p.lid && p.lid != ""
+	if p.isEmpty() || own || meta.CallID == "" {
+		return true
+	}
+	at := meta.Timestamp.UTC()
+	if now := time.Now().UTC(); at.Unix() <= 0 || at.After(now.Add(24*time.Hour)) {
+		at = now
+	}
+	return v.stores(ctx, network.Inbound{
+		NetworkID: content.Clip(meta.CallID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
+		Content: postern.Content{Kind: postern.KindCall, ReceivedOnly: postern.ReceivedOnly{Call: &c}}, At: at,
 	})
 }
 

@@ -137,6 +137,11 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:
 		return v.receipt(ctx, evt)
+	case *events.CallOffer:
+		_, video := evt.Data.GetOptionalChildByTag("video")
+		return v.call(ctx, evt.BasicCallMeta, postern.Call{Video: video, Group: !evt.GroupJID.IsEmpty()})
+	case *events.CallOfferNotice:
+		return v.call(ctx, evt.BasicCallMeta, postern.Call{Video: evt.Media == "video", Group: evt.Type == "group"})
 	case *events.MediaRetry:
 		return v.offered(ctx, evt)
 	case *events.Connected:
