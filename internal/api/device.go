@@ -67,6 +67,7 @@ type receiveChange struct {
 	Channels member[bool] `json:"channels,omitzero" doc:"Channels that the account follows." example:"false"`
 	Status   member[bool] `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
 	Calls    member[bool] `json:"calls,omitzero" doc:"Calls of contacts." example:"true"`
+	ViewOnce member[bool] `json:"viewOnce,omitzero" doc:"The files of messages that can be viewed once." example:"false"`
 }
 
 func (h devices) update(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
@@ -79,7 +80,7 @@ func (h devices) update(ctx context.Context, q *request, in *changeInput) (*outp
 		Receive: changed(b.Receive, func(r receiveChange) gateway.ReceiveChange {
 			return gateway.ReceiveChange{
 				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(),
-				Status: r.Status.change(), Calls: r.Calls.change(),
+				Status: r.Status.change(), Calls: r.Calls.change(), ViewOnce: r.ViewOnce.change(),
 			}
 		}),
 	}))

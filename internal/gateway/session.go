@@ -124,12 +124,12 @@ func (g Sessions) Receive(
 	return g.db.Messages.RecordInbound(ctx, o)
 }
 
-// received gives the file of a message an id, and returns its row. View-once files are not
-// fetched.
+// received gives the file of a message an id, and returns its row. A view-once file without a source
+// is not fetched.
 func (g Sessions) received(m *postern.Message, source []byte) *store.MediaRow {
 	file := *m.Content.Media
 	file.ID, file.Status, file.SHA256 = postern.NewMediaID(), postern.MediaPending, ""
-	if m.Content.ViewOnce || g.library == nil {
+	if m.Content.ViewOnce && len(source) == 0 || g.library == nil {
 		file.Status = postern.MediaExpired
 	}
 	if file.Status == postern.MediaExpired {

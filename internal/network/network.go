@@ -247,6 +247,7 @@ type (
 		File      Ref    // of the file that the content's Media describes; nil for none
 		QuoteOf   string // network id of the message to which it replies; "" for none
 		About     string // network id of the message that an action is about; "" for a message
+		BetterOf  string // network id of the picture or video of which this is a better copy; "" for none
 		At        time.Time
 	}
 
@@ -260,6 +261,7 @@ type (
 		File      Ref    // of the file that the content's Media describes; nil for none
 		QuoteOf   string // network id of the message to which it replies; "" for none
 		About     string // network id of the message that an action is about; "" for a message
+		BetterOf  string // network id of the picture or video of which this is a better copy; "" for none
 		At        time.Time
 	}
 

@@ -69,6 +69,7 @@ type ReceivedOnly struct {
 	LiveLocation *LiveLocation  `json:"liveLocation,omitempty" doc:"The place that a live location showed first; absent from other kinds. The network does not send its changes to linked devices."`
 	Event        *CalendarEvent `json:"event,omitempty" doc:"The event to which a message invites; absent from other kinds."`
 	Call         *Call          `json:"call,omitempty" doc:"A call of the contact; absent from other kinds."`
+	HDOf         Maybe          `json:"hdOf,omitempty" doc:"The message that shows the same picture or video in lower quality; absent from others. Phones send the better copy a moment later." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	UnknownKind  string         `json:"kind,omitempty" doc:"The network's name for the kind of an unsupported message; absent from other kinds." example:"stickerPack"`
 }
 

@@ -128,6 +128,7 @@ type Receive struct {
 	Channels bool `json:"channels" doc:"Channels that the account follows." example:"false"`
 	Status   bool `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
 	Calls    bool `json:"calls" doc:"Calls of contacts. Nobody answers them here; they are only reported." example:"true"`
+	ViewOnce bool `json:"viewOnce" doc:"Whether the files of messages that can be viewed once are kept, like other files. Without this, the message arrives without its file." example:"false"`
 }
 
 // DefaultReceive is the setting for devices whose owner has chosen none.

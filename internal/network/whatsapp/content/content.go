@@ -5,6 +5,7 @@
 package content
 
 import (
+	"cmp"
 	"strings"
 
 	"postern/internal/network"
@@ -64,6 +65,7 @@ func textToWire(text string, info *waE2E.ContextInfo) *waE2E.Message {
 // FromWire returns what a message says. It reports false if the message is not meant for
 // people, such as one that only carries keys.
 func FromWire(m *waE2E.Message) (in Incoming, ok bool) {
+	outer := m
 	m, viewOnce := unwrap(m)
 	if in, ok := action(m); ok {
 		return in, in.About != ""
@@ -81,6 +83,9 @@ func FromWire(m *waE2E.Message) (in Incoming, ok bool) {
 	}
 	in.Content.ViewOnce = in.Content.ViewOnce || viewOnce && in.Content.Media != nil
 	in.addContext(m.ProtoReflect().Get(part))
+	if in.Content.Media != nil {
+		in.BetterOf = cmp.Or(betterOf(m), betterOf(outer))
+	}
 	return in, true
 }
 
@@ -172,11 +177,12 @@ func partOf(m *waE2E.Message) protoreflect.FieldDescriptor {
 	return nil
 }
 
-// isCarrier reports whether a part of a message only carries keys and context.
+// isCarrier reports whether a part of a message only carries keys and context, or announces other
+// messages.
 func isCarrier(part protoreflect.Name) bool {
 	switch part {
 	case "messageContextInfo", "senderKeyDistributionMessage", "fastRatchetKeySenderKeyDistributionMessage",
-		"deviceSentMessage":
+		"deviceSentMessage", "albumMessage": // the pictures of an album are messages of their own
 		return true
 	}
 	return false

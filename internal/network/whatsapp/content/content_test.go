@@ -85,6 +85,7 @@ func TestContentFromTheNetwork(t *testing.T) {
 		{"pin", pinned(waE2E.PinInChatMessage_PIN_FOR_ALL, 86400), postern.PinFor(86400), true},
 		{"pin for centuries", pinned(waE2E.PinInChatMessage_PIN_FOR_ALL, 1<<32-1), postern.PinFor(maxPin), true},
 		{"pin for no time", pinned(waE2E.PinInChatMessage_PIN_FOR_ALL, 0), postern.PinFor(604800), true},
+		{"album", &waE2E.Message{AlbumMessage: &waE2E.AlbumMessage{ExpectedImageCount: new(uint32(3))}}, none, false},
 		{"unpin", pinned(waE2E.PinInChatMessage_UNPIN_FOR_ALL, 0), postern.PinFor(0), true},
 		{"another pin", pinned(7, 86400), postern.Unsupported("pinInChat"), true},
 		{"pin of nothing", &waE2E.Message{PinInChatMessage: &waE2E.PinInChatMessage{

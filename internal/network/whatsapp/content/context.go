@@ -35,6 +35,8 @@ type Incoming struct {
 	File    network.Ref // of the file that the content's Media describes; nil for none
 	QuoteOf string      // network id of the message to which it replies; "" for none
 	About   string      // network id of the message that an action is about; "" for a message
+
+	BetterOf string // network id of the picture or video of which this is a better copy; "" for none
 }
 
 // context returns what a message says beside its own content, or nil if that is nothing.

@@ -229,3 +229,15 @@ func declaredLength(seconds uint32) float64 {
 	}
 	return float64(seconds)
 }
+
+// betterOf returns the network id of the picture or video of which a message is the same one in
+// better quality; "" if it is none.
+func betterOf(m *waE2E.Message) string {
+	a := m.GetMessageContextInfo().GetMessageAssociation()
+	switch a.GetAssociationType() {
+	case waE2E.MessageAssociation_HD_IMAGE_DUAL_UPLOAD, waE2E.MessageAssociation_HD_VIDEO_DUAL_UPLOAD,
+		waE2E.MessageAssociation_HEVC_VIDEO_DUAL_UPLOAD:
+		return Clip(a.GetParentMessageKey().GetID(), maxID)
+	}
+	return ""
+}

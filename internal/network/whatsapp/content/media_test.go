@@ -13,6 +13,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/postern"
 
+	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"google.golang.org/protobuf/proto"
 )
@@ -223,6 +224,39 @@ func TestWrappersOfMediaAreRead(t *testing.T) {
 		in, ok := FromWire(tt.m)
 		if !ok || in.Content.Kind != tt.kind || in.Content.ViewOnce != tt.once {
 			t.Errorf("%s is read as %+v, %v", name, in.Content, ok)
+		}
+	}
+}
+
+// A better copy of a picture names the picture, inside of its wrapper or outside.
+func TestBetterCopiesNameTheirPicture(t *testing.T) {
+	t.Parallel()
+	info := func(kind waE2E.MessageAssociation_AssociationType) *waE2E.MessageContextInfo {
+		return &waE2E.MessageContextInfo{MessageAssociation: &waE2E.MessageAssociation{
+			AssociationType: &kind, ParentMessageKey: &waCommon.MessageKey{ID: new("3EB0")},
+		}}
+	}
+	image := &waE2E.ImageMessage{}
+	for name, tt := range map[string]struct {
+		m    *waE2E.Message
+		want string
+	}{
+		"outside": {&waE2E.Message{
+			AssociatedChildMessage: wrap(&waE2E.Message{ImageMessage: image}),
+			MessageContextInfo:     info(waE2E.MessageAssociation_HD_IMAGE_DUAL_UPLOAD),
+		}, "3EB0"},
+		"inside": {&waE2E.Message{AssociatedChildMessage: wrap(&waE2E.Message{
+			ImageMessage: image, MessageContextInfo: info(waE2E.MessageAssociation_HEVC_VIDEO_DUAL_UPLOAD),
+		})}, "3EB0"},
+		"of an album": {&waE2E.Message{
+			ImageMessage: image, MessageContextInfo: info(waE2E.MessageAssociation_MEDIA_ALBUM),
+		}, ""},
+		"text": {&waE2E.Message{
+			Conversation: new("x"), MessageContextInfo: info(waE2E.MessageAssociation_HD_IMAGE_DUAL_UPLOAD),
+		}, ""},
+	} {
+		if in, ok := FromWire(tt.m); !ok || in.BetterOf != tt.want {
+			t.Errorf("%s: %q, %v, want %q", name, in.BetterOf, ok, tt.want)
 		}
 	}
 }
