@@ -17,6 +17,7 @@ func changing() [][2]string {
 		{`"secretLastFour":"[^"]+"`, `"secretLastFour":"KYo="`},
 		{`"lastFour":"[^"]+"`, `"lastFour":"2khk"`},
 		{`"networkId":"[^"]+"`, `"networkId":"3EB0A1B2C3D4E5F60718"`},
+		{`"call":{"id":"[^"]+"`, `"call":{"id":"3EB0A1B2C3D4E5F60718"`},
 		{`"challenge":"[^"]+"`, `"challenge":"3q2-7wAAAAAAAAAAAAAAAA"`},
 		{`"month":"[^"]+"`, `"month":"2026-11"`},
 		{`"resetsAt":"[^"]+"`, `"resetsAt":"2026-12-01T00:00:00.000Z"`},
