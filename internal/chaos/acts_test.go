@@ -74,7 +74,7 @@ func (d *driver) tell(name string) {
 
 // arrived notes what the receiver was told of, and offers messages to the actors.
 func (d *driver) arrived(e told) {
-	s := subject{dev: device{e.DeviceID, d.w.numbers[e.DeviceID]}, id: e.Message.ID, text: e.text()}
+	s := subject{id: e.Message.ID, text: e.text()}
 	s.poll = e.Message.Poll.Question != ""
 	switch e.Type {
 	case "message.delivered": // what was sent may still be asked for again
@@ -94,8 +94,9 @@ func (d *driver) arrived(e told) {
 		d.tell(fact(e.Type, s.id, s.text))
 		return
 	default:
-		return
+		return // also what is told while the devices are being linked
 	}
+	s.dev = device{e.DeviceID, d.w.numbers[e.DeviceID]}
 	of := s.dev.id
 	if s.inbound {
 		of = s.dev.number
