@@ -32,8 +32,9 @@ func (g Actions) React(
 // MessageChange changes a message. A scheduled message changes at once; of any other, the
 // text can be changed, for everyone.
 type MessageChange struct {
-	Text   string       // "" leaves it
-	SendAt postern.Time // of a scheduled message; 0 leaves it
+	Text     string           // "" leaves it
+	SendAt   postern.Time     // of a scheduled message; 0 leaves it
+	Priority postern.Priority // of a scheduled message; "" leaves it
 }
 
 // Edit changes a message that the account sent or will send.
@@ -55,6 +56,8 @@ func (g Actions) Edit(
 		return g.changeScheduled(ctx, c, m, change)
 	case change.SendAt != 0:
 		return m, postern.Errorf(postern.ActionNotPossible, "only a scheduled message has a time to change")
+	case change.Priority != "":
+		return m, postern.Errorf(postern.ActionNotPossible, "only a scheduled message has a priority to change")
 	case change.Text == "":
 		return m, postern.Invalid("/body", "the new text must not be empty; delete the message instead")
 	}
@@ -73,6 +76,9 @@ func (g Actions) changeScheduled(
 			return m, postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
 		}
 		m.Content.Text = change.Text
+	}
+	if change.Priority != "" {
+		m.Priority = change.Priority.Stored()
 	}
 	if change.SendAt != 0 {
 		m.ExpiresAt += max(change.SendAt, now) - m.SendAt

@@ -25,6 +25,7 @@ type NewMessage struct {
 	ExpiresIn        time.Duration // 0 means one day; at most 7 days, from SendAt on
 	SendAt           postern.Time  // 0 means at once; at most a year ahead
 	WhenDisconnected string        // "fail" or "queue"; "" means fail
+	Priority         postern.Priority
 }
 
 // Send accepts a message. When it returns, the message is durable, one unit of the quota
@@ -89,6 +90,7 @@ func (g Messages) build(d postern.Device, in NewMessage, chat string) postern.Me
 		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(postern.NumberOfChat(chat)), Status: status, SendAt: in.SendAt,
 		NetworkID: postern.NewNetworkID(),
 		Source:    postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: from.Add(expiry),
+		Priority: in.Priority.Stored(),
 	}
 }
 
@@ -110,6 +112,8 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	switch {
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
 		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
+	case !in.Priority.IsKnown():
+		err = postern.Invalid("/priority", "the priority must be high, normal or low")
 	default:
 		err = checkMetadata(in.Metadata)
 	}
@@ -140,12 +144,16 @@ func (g Messages) quoted(
 	return m, err
 }
 
-// Get finds one message.
+// Get finds one message, and its position if it is queued.
 func (g Messages) Get(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return postern.Message{}, err
 	}
-	return g.get(ctx, c, id)
+	m, err := g.get(ctx, c, id)
+	if err == nil && m.Status == postern.Queued {
+		m.Position, err = g.db.Outbox.Position(ctx, c.Workspace(), id)
+	}
+	return m, err
 }
 
 // get finds a message of a device that the caller may use.

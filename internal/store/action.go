@@ -47,8 +47,12 @@ func (s Messages) QueueAction(ctx context.Context, o QueueAction) error {
 		if err := recordActs(t, o.Acts); err != nil {
 			return err
 		}
-		_, err = t.Each(addMessages, [][]any{newMessage(*a, "", false)})
-		t.Wake(OutboundQueued, string(a.DeviceID))
+		lanes, err := joinLanes(t, []postern.Message{*a})
+		if err != nil {
+			return err
+		}
+		_, err = t.Each(addMessages, [][]any{newMessage(*a, lanes.of(*a), "", false)})
+		wakeSender(t, a.DeviceID, lanes.of(*a))
 		return errors.Join(err, accepted(t, *a))
 	}))
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -113,16 +114,70 @@ func TestMessagesLeaveInTheOrderTheyWereAccepted(t *testing.T) {
 		for range 100 {
 			want = append(want, string(queue(t, db, d).ID))
 		}
-		list, err := db.Outbox.Next(t.Context(), d.ID, nil, 1000)
+		waiting, err := db.Outbox.Next(t.Context(), d.ID, nil, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
+		list := waiting[postern.NormalLane]
 		got := make([]string, len(list))
 		for i, m := range list {
 			got[i] = string(m.ID)
 		}
 		sameText(t, "order", got, want...)
 	})
+}
+
+// The messages of a chat that wait are in one lane, in the order in which they were accepted.
+func TestAChatWaitsInOneLane(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		accept := func(p postern.Priority, status postern.MessageStatus, chat, body string) {
+			t.Helper()
+			m := outbound(d)
+			m.Priority, m.ChatID, m.Content, m.Status, m.SendAt = p, chat, postern.Text(body), status, testNow
+			o := QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 100}
+			if err := db.Messages.Queue(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		accept(postern.LowPriority, postern.Queued, "+1", "a")
+		accept(postern.LowPriority, postern.Queued, "+2", "b")
+		accept(postern.HighPriority, postern.Scheduled, "+2", "c")
+		wantLanes(t, db, d, "", "", "a b")
+		accept("", postern.Queued, "+1", "d")
+		wantLanes(t, db, d, "", "a d", "b") // d takes the messages before it along
+		accept(postern.HighPriority, postern.Queued, "+3", "e")
+		accept(postern.LowPriority, postern.Queued, "+3", "f") // does not hold up what is before it
+		wantLanes(t, db, d, "e f", "a d", "b")
+		if n, err := db.Outbox.Due(t.Context(), testNow, 10); err != nil || n != 1 {
+			t.Fatalf("%d are due, %v", n, err)
+		}
+		wantLanes(t, db, d, "b c e f", "a d", "")
+		o := QueueAction{Action: outbound(d)}
+		o.Action.About, o.Action.ChatID, o.Action.Content = "x", "+3", postern.Content{Kind: postern.KindReaction, Text: "g"}
+		if err := db.Messages.QueueAction(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		wantLanes(t, db, d, "b c e f g", "a d", "")
+	})
+}
+
+func wantLanes(t *testing.T, db *Store, d postern.Device, want ...string) {
+	t.Helper()
+	waiting, err := db.Outbox.Next(t.Context(), d.ID, nil, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lane, list := range waiting {
+		var got []string
+		for _, m := range list {
+			got = append(got, m.Content.Text)
+		}
+		if s := strings.Join(got, " "); s != want[lane] {
+			t.Errorf("lane %d = %q, want %q", lane, s, want[lane])
+		}
+	}
 }
 
 func inboundOf(d postern.Device, networkID, sender, body string) RecordInbound {

@@ -175,26 +175,47 @@ func (s Outbox) Due(ctx context.Context, now postern.Time, limit int) (n int, er
 	if err != nil || !due {
 		return 0, err // the common case costs no write
 	}
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n = 0
-		return t.Rows(`UPDATE message SET status = 'queued' WHERE status = 'scheduled' AND id IN (SELECT id FROM message
-			WHERE status = 'scheduled' AND send_at <= $1 ORDER BY send_at LIMIT $2 + 0) RETURNING device_id`,
-			[]any{now, limit}, func(r *sql.Rows) error {
-				var device postern.DeviceID
-				err := r.Scan(&device)
-				t.Wake(OutboundQueued, string(device))
-				n++
-				return err
-			})
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
+		n, err = queueDue(t, now, limit)
+		return err
 	}))
 	return n, err
 }
 
-// ChangeScheduled changes a message that is still scheduled: its text, its time, or both.
+var queueScheduled = db.NewStatement("message, in_lane",
+	`UPDATE message SET status = 'queued', lane = @in_lane [FROM @rows] WHERE id = @message AND status = 'scheduled'`)
+
+func queueDue(t *db.Tx, now postern.Time, limit int) (n int, err error) {
+	var due []postern.Message
+	err = t.Rows(`SELECT id, device_id, chat_id, priority FROM message
+		WHERE status = 'scheduled' AND send_at <= $1 ORDER BY send_at LIMIT $2 + 0`,
+		[]any{now, limit}, func(r *sql.Rows) error {
+			var m postern.Message
+			err := r.Scan(&m.ID, &m.DeviceID, &m.ChatID, &m.Priority)
+			due = append(due, m)
+			return err
+		})
+	if err != nil {
+		return 0, err
+	}
+	lanes, err := joinLanes(t, due)
+	rows := make([][]any, len(due))
+	for i, m := range due {
+		rows[i] = []any{m.ID, lanes.of(m)}
+		wakeSender(t, m.DeviceID, lanes.of(m))
+	}
+	if err == nil {
+		_, err = t.Each(queueScheduled, rows)
+	}
+	return len(due), err
+}
+
+// ChangeScheduled changes a message that is still scheduled: its text, time and priority.
 func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts []Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5 WHERE workspace_id = $1
-			AND id = $2 AND status = 'scheduled'`, m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt)
+		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5, priority = $6
+			WHERE workspace_id = $1 AND id = $2 AND status = 'scheduled'`,
+			m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt, m.Priority)
 		if err == nil && n == 0 {
 			err = postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
 		}
@@ -207,7 +228,7 @@ func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts [
 
 // unsendable selects messages still to be sent by a device that has no link.
 const unsendable = `SELECT id, frame_left FROM message WHERE device_id = $1 AND status IN ` + unsent + `
-	AND EXISTS (SELECT 1 FROM device WHERE id = $1 AND status NOT IN ` + slotStates + `) ORDER BY n LIMIT $2 + 0`
+	AND EXISTS (SELECT 1 FROM device WHERE id = $1 AND status NOT IN ` + slotStates + `) ORDER BY lane, n LIMIT $2 + 0`
 
 // failQueued fails the messages that a device can no longer send because it has lost its
 // link, a chunk at a time. The change of the device's state comes first: from then on no
