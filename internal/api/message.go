@@ -137,6 +137,17 @@ func (h messages) get(ctx context.Context, q *request, in *messageInput) (*outpu
 	return answer(h.gateway.Messages.Get(ctx, q.caller, in.ID))
 }
 
+type timelineInput struct {
+	ID postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Paging
+}
+
+func (h messages) timeline(
+	ctx context.Context, q *request, in *timelineInput,
+) (*output[List[postern.TimelineEntry]], error) {
+	return answerList(h.gateway.Messages.Timeline(ctx, q.caller, in.ID, in.page()))
+}
+
 type reactionInput struct {
 	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newReaction
@@ -144,7 +155,7 @@ type reactionInput struct {
 
 type newReaction struct {
 	_     struct{} `additionalProperties:"false"`
-	Emoji string   `json:"emoji" minLength:"1" maxLength:"64" doc:"One emoji." example:"👍"`
+	Emoji string   `json:"emoji" minLength:"1" maxLength:"64" doc:"Exactly one emoji." example:"👍"`
 }
 
 func (h messages) react(ctx context.Context, q *request, in *reactionInput) (*output[postern.Message], error) {
@@ -162,7 +173,7 @@ type editInput struct {
 
 type newEdit struct {
 	_      struct{} `additionalProperties:"false"`
-	Body   string   `json:"body,omitempty" minLength:"1" doc:"The new text, at most 65,536 characters." example:"Hello again"`
+	Body   string   `json:"body,omitempty" minLength:"1" doc:"The new text or caption, at most 65,536 characters." example:"Hello again"`
 	SendAt string   `json:"sendAt,omitempty" format:"date-time" doc:"The new time of a scheduled message." example:"2026-11-22T09:00:00.000Z"`
 
 	Priority postern.Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"The new priority of a scheduled message." example:"high"`

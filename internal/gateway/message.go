@@ -156,6 +156,56 @@ func (g Messages) Get(ctx context.Context, c access.Caller, id postern.MessageID
 	return m, err
 }
 
+// Timeline lists what happened to a message, oldest first. Posts to webhook endpoints need
+// webhooks:read in addition, and a key that may use the endpoints.
+func (g Messages) Timeline(
+	ctx context.Context, c access.Caller, id postern.MessageID, page paging.Page,
+) (list paging.List[postern.TimelineEntry], err error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return list, err
+	}
+	m, err := g.get(ctx, c, id)
+	if err != nil {
+		return list, err
+	}
+	kind := "timeline " + string(id)
+	after, rows, err := g.cursors.Open(c.Workspace(), kind, page)
+	if err != nil {
+		return list, err
+	}
+	p, err := g.db.Messages.Progress(ctx, m)
+	if err == nil {
+		p.Posts, err = g.postsFor(ctx, c, p.Posts)
+	}
+	if err != nil {
+		return list, err
+	}
+	entries := m.Timeline(p)
+	first, _ := slices.BinarySearchFunc(entries, after, func(e postern.TimelineEntry, after string) int {
+		return cmp.Or(cmp.Compare(e.Place(), after), -1) // the entry itself was on the page before
+	})
+	return paging.Cut(g.cursors, c.Workspace(), kind, entries[first:], rows, postern.TimelineEntry.Place), nil
+}
+
+// postsFor leaves out the posts that the caller may not see.
+func (g Messages) postsFor(ctx context.Context, c access.Caller, posts []postern.Post) ([]postern.Post, error) {
+	if c.Permit(postern.WebhooksRead) != nil {
+		return nil, nil
+	}
+	seen := map[postern.EndpointID]bool{}
+	for _, p := range posts {
+		if _, known := seen[p.EndpointID]; known {
+			continue
+		}
+		_, err := g.webhooks().get(ctx, c, p.EndpointID)
+		if reason := postern.ReasonOf(err); err != nil && reason != postern.NotFound && reason != postern.ResourceNotAllowed {
+			return nil, err
+		}
+		seen[p.EndpointID] = err == nil
+	}
+	return slices.DeleteFunc(posts, func(p postern.Post) bool { return !seen[p.EndpointID] }), nil
+}
+
 // get finds a message of a device that the caller may use.
 func (g Messages) get(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
 	m, err := g.db.Messages.Get(ctx, c.Workspace(), id)

@@ -61,9 +61,10 @@ type Event struct {
 	WorkspaceID WorkspaceID
 	DeviceID    DeviceID
 	Type        EventType
-	Subject     string // member that holds the object: "message" or "device"
-	Object      []byte // the object, as JSON
-	ChatID      string // of the chat it belongs to; "" for none
+	Subject     string    // member that holds the object: "message" or "device"
+	Object      []byte    // the object, as JSON
+	ChatID      string    // of the chat it belongs to; "" for none
+	MessageID   MessageID // that it reports; "" for none
 }
 
 // Envelope encodes the event as JSON: the bytes that every attempt of every delivery
@@ -80,4 +81,27 @@ func (e Event) Envelope(sequence int64, at Time) []byte {
 		b = append(b, e.Object...)
 	}
 	return append(b, '}')
+}
+
+// Event returns an event about the message. Events about its arrival contain an
+// [Arrival], all others a [MessageObject].
+func (m Message) Event(t EventType) (Event, error) {
+	var object any = m.Object()
+	if t == MessageReceived || t == MessageEcho || t == MessageUndecryptable {
+		object = m.arrival()
+	}
+	b, err := EncodeJSON(object)
+	return Event{
+		ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t, Subject: "message", Object: b,
+		ChatID: m.ChatID, MessageID: m.ID,
+	}, err
+}
+
+// Event returns an event about the device.
+func (d Device) Event(t EventType) (Event, error) {
+	b, err := EncodeJSON(d)
+	return Event{
+		ID: NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: t, Subject: "device",
+		Object: b,
+	}, err
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 	"postern/internal/media/library"
 	"postern/internal/network"
 	"postern/internal/network/networktest"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -181,6 +183,24 @@ func (w *world) wantMessage(id postern.MessageID, want postern.MessageStatus) po
 	return m
 }
 
+// wantTimeline compares what happened to a message, with the outcomes of the attempts.
+func (w *world) wantTimeline(id postern.MessageID, want string) {
+	w.t.Helper()
+	list, err := w.g.Messages.Timeline(w.t.Context(), w.caller, id, paging.Page{Limit: 200})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for i, e := range list.Data {
+		if got = append(got, e.Type); e.Attempt != nil {
+			got[i] += "-" + e.Attempt.Outcome
+		}
+	}
+	if s := strings.Join(got, " "); s != want {
+		w.t.Errorf("timeline = %s, want %s", s, want)
+	}
+}
+
 func (w *world) wantStatus(d postern.Device, want postern.Status, reason string) {
 	w.t.Helper()
 	got := w.device(d.ID)
@@ -317,6 +337,19 @@ func TestUnknownOutcomeIsRepeatedUnderTheSameID(t *testing.T) {
 		if len(ids) != 3 || ids[m.NetworkID] != 1 {
 			t.Errorf("the customer's phone shows %v", ids)
 		}
+		w.wantTimeline(first, "accepted queued attempt-unconfirmed attempt-sent sent delivered")
+	})
+}
+
+func TestAttemptWithoutAConnectionIsInTheTimeline(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		if err := w.net.Answer(account, network.ErrNotConnected); err != nil {
+			t.Fatal(err)
+		}
+		id := w.send(d, customer)
+		w.settle(time.Minute)
+		w.wantTimeline(id, "accepted queued attempt-not_connected attempt-sent sent delivered")
 	})
 }
 

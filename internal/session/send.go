@@ -265,7 +265,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if out.Timer, err = l.timerOf(m.ChatID); err != nil {
 		return err
 	}
-	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
+	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID, m.Attempts); err != nil || !ok {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
@@ -299,22 +299,29 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	case err == nil:
 		delete(l.retry, m.ID)
 		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
-			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now,
+			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now, Attempt: postern.AttemptSent,
 		})
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
 		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
-			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail},
+			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail}, Attempt: refusal(rejected.Code),
 		})
 	case errors.Is(err, network.ErrNotConnected):
-		if !m.FrameLeft {
-			l.e.db.Outbox.NoFrameLeft(m.ID)
-		}
+		l.e.db.Outbox.NotConnected(m.ID, !m.FrameLeft)
 		return err
 	}
 	l.repeat(m.Message)
 	return nil
+}
+
+// refusal returns the outcome of the attempt that a refusal ends. A message that ends unconfirmed
+// was not refused.
+func refusal(c postern.FailureCode) postern.AttemptOutcome {
+	if c == postern.Unconfirmed {
+		return postern.AttemptUnconfirmed
+	}
+	return postern.AttemptRefused
 }
 
 // settleUnsent records the refusal of a message that was not handed to the driver, or

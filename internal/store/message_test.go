@@ -43,7 +43,7 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ok, err := db.Outbox.MarkSending(t.Context(), m.ID); !ok || err != nil {
+		if ok, err := db.Outbox.MarkSending(t.Context(), m.ID, 0); !ok || err != nil {
 			t.Fatalf("MarkSending = %v, %v", ok, err)
 		}
 		receipt(postern.Read) // before the network's answer to the send
@@ -67,11 +67,11 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		never, maybe, took := queue(t, db, d), queue(t, db, d), queue(t, db, d)
 		for _, m := range []postern.Message{maybe, took} {
-			if ok, err := db.Outbox.MarkSending(t.Context(), m.ID); !ok || err != nil {
+			if ok, err := db.Outbox.MarkSending(t.Context(), m.ID, 0); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 		}
-		db.Outbox.NoFrameLeft(took.ID)
+		db.Outbox.NotConnected(took.ID, true)
 		n, err := db.Outbox.Expire(t.Context(), never.ExpiresAt, 10)
 		if n != 3 || err != nil {
 			t.Fatalf("ExpireOutbound = %d, %v, want 3", n, err)
@@ -251,7 +251,7 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		queue(t, db, d)
 		left := queue(t, db, d)
-		if _, err := db.Outbox.MarkSending(t.Context(), left.ID); err != nil {
+		if _, err := db.Outbox.MarkSending(t.Context(), left.ID, 0); err != nil {
 			t.Fatal(err)
 		}
 		e, err := d.Event(postern.DeviceUnlinked)

@@ -315,6 +315,7 @@ type QueuedMessage struct {
 	postern.Message
 	FrameLeft bool
 	Lane      postern.Lane
+	Attempts  int // so far
 }
 
 // Waiting are the first messages of each lane of a queue, oldest first.
@@ -386,10 +387,10 @@ func (s Outbox) waiting(ctx context.Context, more string, args ...any) (w Waitin
 
 // queued returns the queued messages for which a condition holds, in its order.
 func (s Outbox) queued(ctx context.Context, where string, args ...any) (list []QueuedMessage, err error) {
-	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left, lane FROM message WHERE `+where, args,
+	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left, lane, attempts FROM message WHERE `+where, args,
 		func(r *sql.Rows) error {
 			var q QueuedMessage
-			m, err := scanMessage(withTail{r, []any{&q.FrameLeft, &q.Lane}})
+			m, err := scanMessage(withTail{r, []any{&q.FrameLeft, &q.Lane, &q.Attempts}})
 			q.Message = m
 			list = append(list, q)
 			return err
@@ -434,34 +435,52 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
 }
 
-// MarkSending records, before the first frame leaves, that a message may have reached the
-// network from now on. ok is false when the message is no longer queued.
-func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {
-	o := &markSending{id: id}
+// MarkSending records, before the first frame leaves, that an attempt to send a message begins,
+// and that the message may have reached the network from now on; earlier is the number of
+// attempts before. ok is false when the message is no longer queued.
+func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID, earlier int) (ok bool, err error) {
+	o := &markSending{id: id, again: earlier > 0, at: postern.TimeOf(s.db.Now())}
 	err = write(ctx, s.core, o)
 	return o.ok, err
 }
 
 type markSending struct {
-	id postern.MessageID
-	ok bool
+	id    postern.MessageID
+	again bool // there were attempts before
+	at    postern.Time
+	ok    bool
 }
 
 // About keeps the order of the mark among other writes.
 func (*markSending) About() db.About { return db.About{} }
 
-var markMessages = db.NewStatement("message",
-	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows]
-		WHERE id = @message AND status IN `+unsent)
+var markMessages = db.NewStatement("message, began",
+	`UPDATE message SET status = 'sending', frame_left = 1, attempts = attempts + 1, attempted_at = @began,
+		attempt_outcome = '' [FROM @rows] WHERE id = @message AND status IN `+unsent)
+
+// logSends moves the attempt before an attempt to the log. A message holds its last attempt, so
+// that those that are sent at once, as nearly all are, have no further rows.
+var logSends = db.NewStatement("message",
+	`INSERT INTO send_attempt (message_id, number, at, outcome)
+	SELECT id, attempts, attempted_at, attempt_outcome FROM message [, @rows]
+	WHERE id = @message AND status IN `+unsent+` AND attempts > 0
+	ON CONFLICT (message_id, number) DO NOTHING`)
 
 // WriteAll marks messages.
 func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
 	rows, places := make([][]any, 0, len(list)), make(map[postern.MessageID]int, len(list))
+	var repeated [][]any
 	for _, p := range list {
 		if _, twice := places[p.Value.id]; !twice {
 			places[p.Value.id] = len(rows)
-			rows = append(rows, []any{p.Value.id})
+			rows = append(rows, []any{p.Value.id, p.Value.at})
 		}
+		if p.Value.again {
+			repeated = append(repeated, []any{p.Value.id})
+		}
+	}
+	if _, err := t.Each(logSends, repeated); err != nil {
+		return err
 	}
 	changed, err := t.Which(markMessages, rows)
 	for _, p := range list {
@@ -470,11 +489,12 @@ func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
 	return err
 }
 
-// NoFrameLeft withdraws the mark of MarkSending when the first attempt provably sent
-// nothing.
-func (s Outbox) NoFrameLeft(id postern.MessageID) {
+// NotConnected records that an attempt provably sent nothing. If it was the first one, it
+// withdraws the mark of MarkSending.
+func (s Outbox) NotConnected(id postern.MessageID, first bool) {
 	s.db.Later(db.Func(func(t *db.Tx) error {
-		return t.Exec(`UPDATE message SET frame_left = 0 WHERE id = $1 AND status = 'sending'`, id)
+		return t.Exec(`UPDATE message SET frame_left = CASE WHEN $2 = 1 THEN 0 ELSE frame_left END,
+			attempt_outcome = $3 WHERE id = $1 AND status = 'sending'`, id, first, postern.AttemptNotConnected)
 	}))
 }
 

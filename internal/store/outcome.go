@@ -19,6 +19,8 @@ type FinishOutbound struct {
 	Refund    bool // return the unit to the quota: no frame ever left
 	At        postern.Time
 	SentAt    postern.Time // the network's time, for Sent
+
+	Attempt postern.AttemptOutcome // of the last attempt; "" leaves it as it is
 }
 
 // Finish ends the sending of a message. It does nothing when the message is no longer
@@ -28,8 +30,9 @@ func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return wri
 // About keeps the order of the outcome among other writes.
 func (o FinishOutbound) About() db.About { return db.About{} }
 
-var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund",
-	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at,
+var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund, now, attempt",
+	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at, finished_at = @now,
+	attempt_outcome = CASE WHEN @attempt = '' THEN attempt_outcome ELSE @attempt END,
 	frame_left = CASE WHEN @refund = 1 THEN 0 ELSE frame_left END [FROM @rows]
 	WHERE id = @message AND status IN `+unsent+` RETURNING `+messageColumns)
 
@@ -44,7 +47,9 @@ func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) erro
 			continue // only the first can change anything
 		}
 		outcomes[o.MessageID] = o
-		rows = append(rows, []any{o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund})
+		rows = append(rows, []any{
+			o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund, o.At, o.Attempt,
+		})
 	}
 	ended, err := scanMessages(t, finishMessages, rows)
 	if err != nil {
@@ -153,8 +158,9 @@ func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.M
 		return Messages(s).Get(ctx, ws, id)
 	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled' WHERE workspace_id = $1 AND id = $2
-			AND about = '' AND frame_left = 0 AND status IN ('queued', 'scheduled') RETURNING `+messageColumns, ws, id))
+		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled', finished_at = $3
+			WHERE workspace_id = $1 AND id = $2 AND about = '' AND frame_left = 0 AND status IN ('queued', 'scheduled')
+			RETURNING `+messageColumns, ws, id, at))
 		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.MessageNotCancelable, "the message was sent already, or has ended")
 		}
@@ -182,8 +188,9 @@ func (s Outbox) Due(ctx context.Context, now postern.Time, limit int) (n int, er
 	return n, err
 }
 
-var queueScheduled = db.NewStatement("message, in_lane",
-	`UPDATE message SET status = 'queued', lane = @in_lane [FROM @rows] WHERE id = @message AND status = 'scheduled'`)
+var queueScheduled = db.NewStatement("message, in_lane, now",
+	`UPDATE message SET status = 'queued', lane = @in_lane, queued_at = @now [FROM @rows]
+		WHERE id = @message AND status = 'scheduled'`)
 
 func queueDue(t *db.Tx, now postern.Time, limit int) (n int, err error) {
 	var due []postern.Message
@@ -201,7 +208,7 @@ func queueDue(t *db.Tx, now postern.Time, limit int) (n int, err error) {
 	lanes, err := joinLanes(t, due)
 	rows := make([][]any, len(due))
 	for i, m := range due {
-		rows[i] = []any{m.ID, lanes.of(m)}
+		rows[i] = []any{m.ID, lanes.of(m), now}
 		wakeSender(t, m.DeviceID, lanes.of(m))
 	}
 	if err == nil {

@@ -92,9 +92,12 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		readPosition: "SEARCH w USING COVERING INDEX message_queue (device_id=? AND lane=? AND n<?)",
-		unsendable:   "SEARCH message USING INDEX message_queue (device_id=?",
-		withQueue:    "SEARCH message USING COVERING INDEX message_queue (device_id>?",
+		readPosition:  "SEARCH w USING COVERING INDEX message_queue (device_id=? AND lane=? AND n<?)",
+		readActions:   "USING INDEX message_about (device_id=? AND about=?)",
+		readEvents:    "USING INDEX event_message (message_id=?)",
+		readLastPosts: "USING INDEX delivery_event (event_id=?)",
+		unsendable:    "SEARCH message USING INDEX message_queue (device_id=?",
+		withQueue:     "SEARCH message USING COVERING INDEX message_queue (device_id>?",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)

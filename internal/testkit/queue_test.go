@@ -2,12 +2,16 @@ package testkit_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/testkit"
 	"postern/vendorsim"
+
+	"go.mau.fi/whatsmeow/proto/waE2E" //nolint:depguard // what a phone writes
 )
 
 // pause returns a device that is linked but queues messages until it is resumed.
@@ -103,6 +107,123 @@ func TestMessagesLeaveByPriority(t *testing.T) {
 		c.Call("GET", "/v1/messages/"+string(last.ID), nil, 200, &gone)
 		if gone["position"] != nil {
 			t.Errorf("a message that was sent has the position %v", gone["position"])
+		}
+	})
+}
+
+// timeline returns a message's timeline, which it reads in pages of two entries, without the
+// times.
+func timeline(t *testing.T, c *testkit.Client, id postern.MessageID) (lines []string) {
+	t.Helper()
+	var last postern.Time
+	for next := "/v1/messages/" + string(id) + "/timeline?limit=2"; ; {
+		var page struct {
+			Data       []postern.TimelineEntry
+			NextCursor string
+		}
+		c.Call("GET", next, nil, 200, &page)
+		for _, e := range page.Data {
+			if e.At < last {
+				t.Errorf("%s is at %s, before %s", e.Type, e.At, last)
+			}
+			last = e.At
+			lines = append(lines, line(e))
+		}
+		if page.NextCursor == "" {
+			return lines
+		}
+		next = "/v1/messages/" + string(id) + "/timeline?limit=2&cursor=" + page.NextCursor
+	}
+}
+
+func line(e postern.TimelineEntry) string {
+	s := e.Type
+	switch {
+	case e.Attempt != nil:
+		s += fmt.Sprint(" ", e.Attempt.Number, " ", e.Attempt.Outcome)
+	case e.Action != nil:
+		s += fmt.Sprint(" ", e.Action.Type, " ", e.Action.From, " ", e.Action.Emoji, " ", e.Action.Status)
+		if e.Action.Error != nil {
+			s += fmt.Sprint(" ", e.Action.Error.Code)
+		}
+	case e.Webhook != nil:
+		s += fmt.Sprint(" ", e.Webhook.EventType, " ", e.Webhook.Number, " ", e.Webhook.Status)
+	case e.Error != nil:
+		s += fmt.Sprint(" ", e.Error.Code)
+	}
+	return s
+}
+
+// A timeline shows the way of a message, what was done with it, also if it failed, and who was
+// told.
+func TestTimeline(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		a := newActing(t, k)
+		m := send(a.c, a.d, reader, "hello")
+		a.c.AwaitMessage(m.ID, postern.Read)
+		a.act("PUT", string(m.ID), "/reaction", map[string]any{"emoji": "👍"})
+		a.event(postern.MessageReaction, 1)
+		a.write(&waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: key(m.NetworkID), Text: new("🎉")}})
+		a.event(postern.MessageReaction, 2)
+		a.write(edit(m.NetworkID, "I owe you a million")) // has no effect
+		a.write(&waE2E.Message{Conversation: new("bye")})
+		a.event(postern.MessageReceived, 1)
+		a.c.Call("POST", path(a.d, "/pause"), nil, 200, nil)
+		a.act("PATCH", string(m.ID), "", map[string]any{"body": "hello again"})
+		a.c.Call("POST", path(a.d, "/unlink"), nil, 200, nil)
+
+		way := []string{"accepted", "queued", "attempt 1 sent", "sent", "delivered", "read"}
+		acts := []string{
+			"action reaction " + phone + " 👍 sent", "action reaction " + reader + " 🎉 received",
+			"action edit " + phone + "  failed DEVICE_LOGGED_OUT",
+		}
+		told := []string{
+			"webhook message.sent 1 200", "webhook message.delivered 1 200", "webhook message.read 1 200",
+			"webhook message.reaction 1 200", "webhook message.reaction 1 200",
+		}
+		want := slices.Sorted(slices.Values(slices.Concat(way, acts, told)))
+		var got []string
+		testkit.Eventually(t, "all posts are recorded", func() (bool, any) {
+			got = timeline(t, a.c, m.ID)
+			return len(got) >= len(want), got
+		})
+		if sorted := slices.Sorted(slices.Values(got)); !slices.Equal(sorted, want) {
+			t.Errorf("the timeline shows\n%q, want\n%q", sorted, want)
+		}
+		only := k.Key(a.c.Workspace, gateway.NewKey{Name: "x", Scopes: []postern.Scope{postern.MessagesRead}})
+		if got, want := timeline(t, only, m.ID), slices.Concat(way, acts); !slices.Equal(got, want) {
+			t.Errorf("without webhooks:read, the timeline shows\n%q, want\n%q", got, want)
+		}
+	})
+}
+
+// The timelines of messages that were not sent say why, and those of others when they waited.
+func TestTimelinesOfOtherMessages(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		a := newActing(t, k)
+		failed := send(a.c, a.d, absent, "hello")
+		a.c.AwaitMessage(failed.ID, postern.Failed)
+		var scheduled, canceled postern.Message
+		for i, m := range []*postern.Message{&scheduled, &canceled} {
+			a.c.Call("POST", "/v1/messages", map[string]any{
+				"deviceId": a.d.ID, "to": reader, "body": "x", "sendAt": in(time.Duration(1+i) * time.Hour),
+			}, 202, m)
+		}
+		a.act("PATCH", string(scheduled.ID), "", map[string]any{"sendAt": in(-time.Hour)})
+		a.c.AwaitMessage(scheduled.ID, postern.Read)
+		a.c.Call("POST", "/v1/messages/"+string(canceled.ID)+"/cancel", nil, 200, nil)
+		a.write(&waE2E.Message{Conversation: new("bye")})
+		received, _ := a.event(postern.MessageReceived, 1)["id"].(string)
+		only := k.Key(a.c.Workspace, gateway.NewKey{Name: "x", Scopes: []postern.Scope{postern.MessagesRead}})
+		for id, want := range map[postern.MessageID]string{
+			failed.ID:                   "[accepted queued attempt 1 refused failed RECIPIENT_NOT_FOUND]",
+			scheduled.ID:                "[accepted queued attempt 1 sent sent delivered read]",
+			canceled.ID:                 "[accepted canceled]",
+			postern.MessageID(received): "[received]",
+		} {
+			if got := fmt.Sprint(timeline(t, only, id)); got != want {
+				t.Errorf("timeline = %s, want %s", got, want)
+			}
 		}
 	})
 }

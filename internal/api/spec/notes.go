@@ -34,13 +34,14 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"getLinkPNG":    {text: "Returns the code of the open attempt as a PNG image. The response is 404 while there is no code to show, with Retry-After if the first one is on its way."},
 		"streamLink":    {text: "Server-sent events: \"code\" with the link attempt each time its code changes (only to keys with the scope `devices:write`), \"passkey\" when the network asks for a passkey, and \"ended\" with the final attempt. Then the stream ends." + streamNote},
 
-		"sendMessage":  {text: "Accepts a message. When the response arrives, the message is stored on disk and counts towards the monthly quota. Events report its progress.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected}},
-		"listMessages": {text: "Returns messages in both directions, newest first.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed}},
-		"getMessage":   {text: "Returns a message and its delivery status."},
+		"sendMessage":        {text: "Accepts a message. When the response arrives, the message is stored on disk and counts towards the monthly quota. Events report its progress.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected}},
+		"listMessages":       {text: "Returns messages in both directions, newest first.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed}},
+		"getMessage":         {text: "Returns a message and its delivery status."},
+		"getMessageTimeline": {text: "Returns what happened to a message, oldest first: its way, each attempt to send it, the actions on it with their outcomes, and each attempt to post an event about it, which only keys with the scope `webhooks:read` see. It shows the first 200 attempts and actions, and the posts of the first 100 deliveries. Posts disappear when the retention removes the event."},
 
 		"reactToMessage":    {text: "Reacts with an emoji, in place of an earlier reaction of the account. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"removeReaction":    {text: "Takes the reaction of the account back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
-		"editMessage":       {text: "Changes the text of a message that the account sent, within 15 minutes. A scheduled message changes at once, and may get another time. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
+		"editMessage":       {text: "Changes the text of a message that the account sent, or the caption of an image, video or document that has one, within 15 minutes. A scheduled message changes at once, and may get another time. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"deleteMessage":     {text: "Deletes a message that the account sent, on the phones of all recipients. The message stays in lists, with `deletedAt`. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"cancelMessage":     {text: "Cancels a scheduled or queued message of which nothing was sent. Its unit goes back to the quota of the month in which it was accepted.", refuses: []postern.Reason{postern.MessageNotCancelable}},
 		"voteInPoll":        {text: "Votes for options of a poll, in place of an earlier vote of the account; an empty list takes the vote back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
