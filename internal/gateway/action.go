@@ -23,8 +23,8 @@ func (g Actions) React(
 	if err := c.Permit(postern.MessagesWrite); err != nil {
 		return postern.Message{}, err
 	}
-	if len(emoji) > maxEmoji || !postern.IsPlainText(emoji) {
-		return postern.Message{}, postern.Invalid("/emoji", "a reaction is one emoji, of at most %d bytes", maxEmoji)
+	if emoji != "" && (len(emoji) > maxEmoji || !postern.IsEmoji(emoji)) {
+		return postern.Message{}, postern.Invalid("/emoji", "a reaction is exactly one emoji")
 	}
 	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindReaction, Text: emoji}, alive)
 }
@@ -72,7 +72,7 @@ func (g Actions) changeScheduled(
 		return m, err
 	}
 	if change.Text != "" {
-		if m.Content.Kind != postern.KindText {
+		if !m.Content.Kind.HasText() {
 			return m, postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
 		}
 		m.Content.Text = change.Text
@@ -202,13 +202,13 @@ func own(m postern.Message) error {
 	return alive(m)
 }
 
-// editable refuses edits of messages that have no text, or are too old for the network.
+// editable refuses edits of messages that have no text or caption, or are too old for the network.
 func (g Actions) editable(m postern.Message) error {
 	switch {
 	case own(m) != nil:
 		return own(m)
-	case m.Content.Kind != postern.KindText:
-		return postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
+	case !m.Content.CanBeEdited():
+		return postern.Errorf(postern.ActionNotPossible, "the message has no text or caption that can be edited")
 	case g.db.Now() > cmp.Or(m.SentAt, m.CreatedAt).Add(editTime):
 		return postern.Errorf(postern.ActionNotPossible, "a message can be edited for %d minutes", int(editTime.Minutes()))
 	}

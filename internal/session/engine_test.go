@@ -372,19 +372,19 @@ func TestActionsWaitForARepetition(t *testing.T) {
 		w.settle(time.Second)
 		second := w.send(d, customer)
 		w.settle(time.Second)
-		react(second, "a")
+		react(second, "👍")
 		w.settle(time.Second)
 		for range 2 * sendBatch {
-			react(first, "b")
-			react(second, "c")
+			react(first, "🎉")
+			react(second, "🙏")
 		}
-		react(second, "d")
+		react(second, "🚀")
 		third := w.send(d, customer)
 		w.settle(time.Second)
 		w.wantMessage(third, postern.Delivered)
 		w.settle(time.Hour)
 		want := []string{w.wantMessage(second, postern.Delivered).NetworkID, w.wantMessage(third, postern.Delivered).NetworkID,
-			w.wantMessage(first, postern.Delivered).NetworkID, "a", "b", "c", "d"}
+			w.wantMessage(first, postern.Delivered).NetworkID, "👍", "🎉", "🙏", "🚀"}
 		var got []string // each text once
 		for _, s := range w.net.Shown(customer) {
 			if what := cmp.Or(map[string]string{"hi": s.ID}[s.Body], s.Body); !slices.Contains(got, what) {
@@ -395,7 +395,7 @@ func TestActionsWaitForARepetition(t *testing.T) {
 			t.Errorf("the customer's phone shows %v, want %v", got, want)
 		}
 		m, err := w.g.Messages.Get(t.Context(), w.caller, second)
-		if err != nil || len(m.State.Reactions) != 1 || m.State.Reactions[0].Emoji != "d" {
+		if err != nil || len(m.State.Reactions) != 1 || m.State.Reactions[0].Emoji != "🚀" {
 			t.Errorf("the second message shows %v, %v", m.State.Reactions, err)
 		}
 	})
