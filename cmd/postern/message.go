@@ -25,6 +25,7 @@ type messageSendCmd struct {
 	Body      string `help:"Text of the message, or caption of the file."`
 	File      string `type:"existingfile" help:"File to send. Its type decides whether it is sent as a picture, a video, audio or a document."`
 	Type      string `enum:",image,video,audio,voice,document,sticker" default:"" help:"Send the file as this type instead: image, video, audio, voice, document or sticker."`
+	Priority  string `enum:",high,normal,low" default:"" help:"Share of the sending while other messages of the device wait: high, normal or low."`
 }
 
 // Run sends a message.
@@ -49,7 +50,7 @@ func (c *messageSendCmd) Run(ctx context.Context, std streams) error {
 }
 
 func (c *messageSendCmd) message(ctx context.Context, s *app.Commands) (m app.NewMessage, err error) {
-	m = app.NewMessage{To: c.To, Kind: postern.KindText, Text: c.Body}
+	m = app.NewMessage{To: c.To, Kind: postern.KindText, Text: c.Body, Priority: postern.Priority(c.Priority)}
 	if m.DeviceID, err = c.device(ctx, s); err != nil || c.File == "" {
 		return m, err
 	}

@@ -209,6 +209,10 @@ func routes() map[string]route {
 			_, id := message(t)
 			return "/v1/messages/" + id, ""
 		}},
+		"getMessageTimeline": {"GET", 200, true, func(t *tenant) (string, string) {
+			_, id := message(t)
+			return "/v1/messages/" + id + "/timeline", ""
+		}},
 		"reactToMessage": {"PUT", 202, true, acted("/reaction", `{"emoji":"👍"}`)},
 		"removeReaction": {"DELETE", 202, true, acted("/reaction", "")},
 		"pinMessage":     {"PUT", 202, true, acted("/pin", `{"duration":86400}`)},
@@ -393,10 +397,11 @@ func refusedElsewhere(mine, other *tenant, r route) {
 // TestUnknownIDs shows that an id which exists nowhere is 404, of whatever form.
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
-	mine := newServer(t).tenant("enterprise")
+	s := newServer(t)
 	ids := []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", "%2e%2e", "a%2Fb", "%00", "%ff", "%27%20OR%201=1",
 		strings.Repeat("a", 3000)}
 	for name, r := range routes() {
+		mine := s.tenant("enterprise") // one tenant may not have a device for each operation
 		target, body := r.build(mine)
 		parts := strings.Split(target, "/")
 		place := 3
@@ -413,6 +418,7 @@ func TestUnknownIDs(t *testing.T) {
 			a.want(http.StatusNotFound, postern.NotFound)
 		}
 	}
+	mine := s.tenant("enterprise")
 	device := connected(mine)
 	for _, id := range []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", strings.Repeat("a", 3000)} {
 		mine.do("POST", "/v1/messages", `{"deviceId":"`+id+`","to":"+15551234567","body":"x"}`).want(http.StatusNotFound, postern.NotFound)

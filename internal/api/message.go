@@ -59,6 +59,8 @@ type messageMembers struct {
 	SendAt           string            `json:"sendAt,omitempty" format:"date-time" doc:"When to send the message, at most a year ahead; at once if it is left out or has passed. The device need not be connected now. The message counts towards this month's quota, and expires expiresIn seconds after this time." example:"2026-11-22T08:00:00.000Z"`
 	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
 
+	Priority postern.Priority `json:"priority,omitempty" enum:"high,normal,low" default:"normal" doc:"Which messages of the device leave first while several wait: of 10 messages, 6 have high, 3 normal and 1 low priority. The messages of a chat always leave in the order in which they were accepted; those that wait behind or before one with a better priority leave with it." example:"high"`
+
 	postern.Extra
 }
 
@@ -124,6 +126,7 @@ func (h messages) send(
 		Content: postern.Content{Kind: b.Type, Text: b.Body, Extra: b.Extra}, Media: (*gateway.NewMedia)(b.Media),
 		ReplyTo: b.ReplyTo, SendAt: at, LinkPreview: b.LinkPreview,
 		ExpiresIn: time.Duration(b.ExpiresIn) * time.Second, WhenDisconnected: b.WhenDisconnected,
+		Priority: b.Priority,
 	}, q.idem))
 }
 
@@ -135,6 +138,17 @@ func (h messages) get(ctx context.Context, q *request, in *messageInput) (*outpu
 	return answer(h.gateway.Messages.Get(ctx, q.caller, in.ID))
 }
 
+type timelineInput struct {
+	ID postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Paging
+}
+
+func (h messages) timeline(
+	ctx context.Context, q *request, in *timelineInput,
+) (*output[List[postern.TimelineEntry]], error) {
+	return answerList(h.gateway.Messages.Timeline(ctx, q.caller, in.ID, in.page()))
+}
+
 type reactionInput struct {
 	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newReaction
@@ -142,7 +156,7 @@ type reactionInput struct {
 
 type newReaction struct {
 	_     struct{} `additionalProperties:"false"`
-	Emoji string   `json:"emoji" minLength:"1" maxLength:"64" doc:"One emoji." example:"👍"`
+	Emoji string   `json:"emoji" minLength:"1" maxLength:"64" doc:"Exactly one emoji." example:"👍"`
 }
 
 func (h messages) react(ctx context.Context, q *request, in *reactionInput) (*output[postern.Message], error) {
@@ -182,8 +196,10 @@ type editInput struct {
 
 type newEdit struct {
 	_      struct{} `additionalProperties:"false"`
-	Body   string   `json:"body,omitempty" minLength:"1" doc:"The new text, at most 65,536 characters." example:"Hello again"`
+	Body   string   `json:"body,omitempty" minLength:"1" doc:"The new text or caption, at most 65,536 characters." example:"Hello again"`
 	SendAt string   `json:"sendAt,omitempty" format:"date-time" doc:"The new time of a scheduled message." example:"2026-11-22T09:00:00.000Z"`
+
+	Priority postern.Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"The new priority of a scheduled message." example:"high"`
 }
 
 func (h messages) edit(ctx context.Context, q *request, in *editInput) (*output[postern.Message], error) {
@@ -191,7 +207,9 @@ func (h messages) edit(ctx context.Context, q *request, in *editInput) (*output[
 	if err != nil {
 		return nil, err
 	}
-	return answer(h.gateway.Actions.Edit(ctx, q.caller, in.ID, gateway.MessageChange{Text: in.Body.Body, SendAt: at}))
+	return answer(h.gateway.Actions.Edit(ctx, q.caller, in.ID, gateway.MessageChange{
+		Text: in.Body.Body, SendAt: at, Priority: in.Body.Priority,
+	}))
 }
 
 func (h messages) cancel(ctx context.Context, q *request, in *readInput) (*output[postern.Message], error) {

@@ -19,7 +19,7 @@ func calls() map[string]string {
 		"openLink": "Links.Open", "getLink": "Links.Get", "openLinkPage": "LinkPages.Open",
 		"answerPasskey": "Links.AnswerPasskey", "cancelLink": "Links.Cancel", "getLinkSVG": "Links.Code",
 		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",
-		"sendMessage": "Messages.Send", "listMessages": "Messages.List", "getMessage": "Messages.Get",
+		"sendMessage": "Messages.Send", "listMessages": "Messages.List", "getMessage": "Messages.Get", "getMessageTimeline": "Messages.Timeline",
 		"reactToMessage": "Actions.React", "removeReaction": "Actions.React", "pinMessage": "Actions.Pin", "unpinMessage": "Actions.Unpin", "editMessage": "Actions.Edit",
 		"deleteMessage": "Actions.Delete", "cancelMessage": "Actions.Cancel", "voteInPoll": "Actions.Vote", "markMessageRead": "Actions.MarkRead", "markMessagePlayed": "Actions.MarkPlayed",
 		"uploadMedia": "Media.Upload", "getMedia": "Media.Get", "getMediaContent": "Media.Open", "deleteMedia": "Media.Delete",

@@ -42,6 +42,8 @@ func (a *API) routes() {
 	add(a, "GET /v1/messages", "listMessages", "List messages", messages.list, compressed)
 	add(a, "GET /v1/messages/{id}", "getMessage", "Get a message", messages.get, compressed)
 
+	add(a, "GET "+message+"/timeline", "getMessageTimeline", "List what happened to a message", messages.timeline,
+		compressed)
 	add(a, "PUT "+message+"/reaction", "reactToMessage", "React to a message", messages.react, taken)
 	add(a, "DELETE "+message+"/reaction", "removeReaction", "Take a reaction back", messages.removeReaction, taken)
 	add(a, "PUT "+message+"/pin", "pinMessage", "Pin a message in its chat", messages.pin, taken)

@@ -32,7 +32,7 @@ func walk() map[string]statuses {
 	return map[string]statuses{
 		"listDevices": own, "createDevice": {401, 401, 401, 403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
-		"sendMessage": owned, "listMessages": owned, "getMessage": owned,
+		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned,
 		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
 		"uploadMedia": {401, 401, 401, 403, 403, 201, 201}, "getMedia": owned, "getMediaContent": owned, "deleteMedia": owned,
 		"listWebhooks": own, "createWebhook": owned, "getWebhook": owned, "deleteWebhook": owned, "listDeliveries": owned,
@@ -56,6 +56,7 @@ func pages() map[string]func(t *tenant) (target string) {
 	return map[string]func(*tenant) string{
 		"listDevices": two(connected, "/v1/devices"), "listWebhooks": two(webhook, "/v1/webhooks"),
 		"listMessages": two(sent, "/v1/messages"), "listEvents": two(connected, "/v1/events"),
+		"getMessageTimeline": func(t *tenant) string { _, id := message(t); return "/v1/messages/" + id + "/timeline" },
 		"listDeliveries": func(t *tenant) string {
 			id := delivery(t)
 			e, err := t.g.Webhooks.Get(t.t.Context(), t.caller(), postern.EndpointID(id))

@@ -20,12 +20,14 @@ type NewMessage struct {
 	Text     string
 	Media    postern.MediaID // of an uploaded file; "" for none
 	Filename string          // of the file in the message; "" for its own
+	Priority postern.Priority
 }
 
 func messageCommands(mux *http.ServeMux, g *gateway.Gateway) {
 	send := func(r *http.Request, c access.Caller, in NewMessage) (any, error) {
 		m := gateway.NewMessage{
 			DeviceID: in.DeviceID, To: in.To, Content: postern.Content{Kind: in.Kind, Text: in.Text}, WhenDisconnected: "queue",
+			Priority: in.Priority,
 		}
 		if in.Media != "" {
 			m.Media = &gateway.NewMedia{ID: in.Media, Filename: in.Filename}

@@ -168,13 +168,13 @@ func mayWith(m postern.Message, now time.Time) page.May {
 	case m.State.DeletedAt != 0 || m.Error != nil || m.Status.Rank() == 0 && m.Status != postern.Received:
 		return page.May{}
 	case m.Status == postern.Scheduled:
-		return page.May{Edit: m.Content.Kind == postern.KindText}
+		return page.May{Edit: m.Content.Kind.HasText()}
 	}
 	own := m.Direction == postern.Outbound
 	sent := cmp.Or(m.SentAt, m.CreatedAt).Std()
 	return page.May{
 		Reply: true, React: true, Delete: own, Pin: true,
-		Edit: own && m.Content.Kind == postern.KindText && now.Sub(sent) < editTime,
+		Edit: own && m.Content.CanBeEdited() && now.Sub(sent) < editTime,
 	}
 }
 

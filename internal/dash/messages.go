@@ -1,10 +1,12 @@
 package dash
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -134,6 +136,11 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		NetworkID: m.NetworkID, JSON: indented(body),
 		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
+	events, err := d.g.Messages.Timeline(r.Context(), v.caller, m.ID, paging.Page{Limit: 200})
+	if err != nil {
+		return err
+	}
+	view.Steps = withDetails(view.Steps, events.Data)
 	if isReachable(m.ChatID) && v.may(postern.MessagesWrite) {
 		view.May = mayWith(m, time.Now())
 	}
@@ -305,5 +312,66 @@ func failed(m postern.Message) page.WayStep {
 		why = page.Why{What: word(m.Error.Detail) + "."}
 	}
 	s.Text, s.Do = why.What+" ("+string(m.Error.Code)+")", why.Do
+	return s
+}
+
+// withDetails adds repeated attempts, actions and posts to webhooks to the way of a message, at
+// their times.
+func withDetails(steps []page.WayStep, timeline []postern.TimelineEntry) []page.WayStep {
+	for _, e := range timeline {
+		detail, ok := detailOf(e)
+		if !ok {
+			continue
+		}
+		detail.At = e.At.Std()
+		place := slices.IndexFunc(steps, func(s page.WayStep) bool { return s.At.IsZero() || s.At.After(detail.At) })
+		if place < 0 {
+			place = len(steps)
+		}
+		steps = slices.Insert(steps, place, detail)
+	}
+	return steps
+}
+
+// detailOf returns an entry of a timeline as a step; ok is false for those that other steps show.
+func detailOf(e postern.TimelineEntry) (s page.WayStep, ok bool) {
+	switch s.Kind = "done"; {
+	case e.Attempt != nil:
+		s.Title = "Attempt " + strconv.Itoa(e.Attempt.Number)
+		s.Text = map[string]string{
+			"sent": "The network took the message.", "refused": "The network refused the message.",
+			"not_connected": "The connection was lost before anything was sent.",
+			"unconfirmed":   "The network did not confirm the message, so it is sent again.",
+		}[e.Attempt.Outcome]
+		return s, e.Attempt.Number > 1 || e.Attempt.Outcome == "not_connected" || e.Attempt.Outcome == "unconfirmed"
+	case e.Action != nil:
+		return actionStep(*e.Action), true
+	case e.Webhook != nil:
+		s.Title, s.Text = "Webhook", string(e.Webhook.EventType)+" was posted to "+string(e.Webhook.EndpointID)+"."
+		if e.Webhook.Reason != "" {
+			s.Kind, s.Do = "bad", "Look at the deliveries of the webhook to see why this attempt failed."
+		}
+		return s, true
+	}
+	return s, false
+}
+
+func actionStep(a postern.TimelineAction) page.WayStep {
+	s := page.WayStep{Kind: "done", Text: "By " + cmp.Or(string(a.From), a.FromLID) + "."}
+	s.Title = map[string]string{
+		"reaction": "Reaction " + cmp.Or(a.Emoji, "taken back"), "edit": "Edit", "delete": "Deletion", "vote": "Vote",
+		"read": "Marked as read", "played": "Marked as played",
+	}[a.Type]
+	switch a.Status {
+	case postern.Queued, postern.Sending:
+		s.Kind, s.Text = "now", s.Text+" The network has not confirmed it yet."
+	case postern.Failed, postern.Expired:
+		s.Kind, s.Text = "bad", s.Text+" It could not be sent."
+		if a.Error != nil {
+			s.Do = word(a.Error.Detail) + "."
+		}
+	case postern.Scheduled, postern.Sent, postern.Delivered, postern.Read, postern.Played, postern.Canceled,
+		postern.Received: // nothing to add
+	}
 	return s
 }

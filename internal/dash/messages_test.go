@@ -377,12 +377,20 @@ func TestAMessagesWayIsTold(t *testing.T) {
 		"Expires",
 		`hx-get="`+own+`"`, "&#34;networkId&#34;", string(id),
 	)
-	if ok, err := s.db.Outbox.MarkSending(t.Context(), id); err != nil || !ok {
+	if ok, err := s.db.Outbox.MarkSending(t.Context(), id, 0); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	c.says(own, "The message was handed to the network")
 	s.ends(id, postern.Sent, "")
 	c.says(own, "The network accepted the message.", "Delivered")
+	caller, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), d.WorkspaceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.g.Actions.React(t.Context(), caller, id, "👍"); err != nil {
+		t.Fatal(err)
+	}
+	c.says(own, "Reaction 👍", "The network has not confirmed it yet.")
 	c.saysNot(own, "Expires")
 	for code, text := range map[postern.FailureCode]string{
 		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never written to it",

@@ -24,8 +24,8 @@ func (g Actions) React(
 	if err := c.Permit(postern.MessagesWrite); err != nil {
 		return postern.Message{}, err
 	}
-	if len(emoji) > maxEmoji || !postern.IsPlainText(emoji) {
-		return postern.Message{}, postern.Invalid("/emoji", "a reaction is one emoji, of at most %d bytes", maxEmoji)
+	if emoji != "" && (len(emoji) > maxEmoji || !postern.IsEmoji(emoji)) {
+		return postern.Message{}, postern.Invalid("/emoji", "a reaction is exactly one emoji")
 	}
 	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindReaction, Text: emoji}, alive)
 }
@@ -33,8 +33,9 @@ func (g Actions) React(
 // MessageChange changes a message. A scheduled message changes at once; of any other, the
 // text can be changed, for everyone.
 type MessageChange struct {
-	Text   string       // "" leaves it
-	SendAt postern.Time // of a scheduled message; 0 leaves it
+	Text     string           // "" leaves it
+	SendAt   postern.Time     // of a scheduled message; 0 leaves it
+	Priority postern.Priority // of a scheduled message; "" leaves it
 }
 
 // Edit changes a message that the account sent or will send.
@@ -56,6 +57,8 @@ func (g Actions) Edit(
 		return g.changeScheduled(ctx, c, m, change)
 	case change.SendAt != 0:
 		return m, postern.Errorf(postern.ActionNotPossible, "only a scheduled message has a time to change")
+	case change.Priority != "":
+		return m, postern.Errorf(postern.ActionNotPossible, "only a scheduled message has a priority to change")
 	case change.Text == "":
 		return m, postern.Invalid("/body", "the new text must not be empty; delete the message instead")
 	}
@@ -70,10 +73,13 @@ func (g Actions) changeScheduled(
 		return m, err
 	}
 	if change.Text != "" {
-		if m.Content.Kind != postern.KindText {
+		if !m.Content.Kind.HasText() {
 			return m, postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
 		}
 		m.Content.Text, m.Content.LinkPreview = change.Text, previewOf(change.Text, m.Content.LinkPreview != nil)
+	}
+	if change.Priority != "" {
+		m.Priority = change.Priority.Stored()
 	}
 	if change.SendAt != 0 {
 		m.ExpiresAt += max(change.SendAt, now) - m.SendAt
@@ -221,13 +227,13 @@ func own(m postern.Message) error {
 	return alive(m)
 }
 
-// editable refuses edits of messages that have no text, or are too old for the network.
+// editable refuses edits of messages that have no text or caption, or are too old for the network.
 func (g Actions) editable(m postern.Message) error {
 	switch {
 	case own(m) != nil:
 		return own(m)
-	case m.Content.Kind != postern.KindText:
-		return postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
+	case !m.Content.CanBeEdited():
+		return postern.Errorf(postern.ActionNotPossible, "the message has no text or caption that can be edited")
 	case g.db.Now() > cmp.Or(m.SentAt, m.CreatedAt).Add(editTime):
 		return postern.Errorf(postern.ActionNotPossible, "a message can be edited for %d minutes", int(editTime.Minutes()))
 	}

@@ -27,6 +27,7 @@ type NewMessage struct {
 	ExpiresIn        time.Duration // 0 means one day; at most 7 days, from SendAt on
 	SendAt           postern.Time  // 0 means at once; at most a year ahead
 	WhenDisconnected string        // "fail" or "queue"; "" means fail
+	Priority         postern.Priority
 }
 
 // Send accepts a message. When it returns, the message is durable, one unit of the quota
@@ -91,6 +92,7 @@ func (g Messages) build(d postern.Device, in NewMessage, chat string) postern.Me
 		ChatID: chat, From: d.PhoneNumber, To: postern.Maybe(postern.NumberOfChat(chat)), Status: status, SendAt: in.SendAt,
 		NetworkID: postern.NewNetworkID(),
 		Source:    postern.FromAPI, Metadata: orEmpty(in.Metadata), CreatedAt: now, ExpiresAt: from.Add(expiry),
+		Priority: in.Priority.Stored(),
 	}
 }
 
@@ -116,6 +118,8 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	switch {
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
 		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
+	case !in.Priority.IsKnown():
+		err = postern.Invalid("/priority", "the priority must be high, normal or low")
 	default:
 		err = checkMetadata(in.Metadata)
 	}
@@ -161,12 +165,66 @@ func (g Messages) quoted(
 	return m, err
 }
 
-// Get finds one message.
+// Get finds one message, and its position if it is queued.
 func (g Messages) Get(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {
 		return postern.Message{}, err
 	}
-	return g.get(ctx, c, id)
+	m, err := g.get(ctx, c, id)
+	if err == nil && m.Status == postern.Queued {
+		m.Position, err = g.db.Outbox.Position(ctx, c.Workspace(), id)
+	}
+	return m, err
+}
+
+// Timeline lists what happened to a message, oldest first. Posts to webhook endpoints need
+// webhooks:read in addition, and a key that may use the endpoints.
+func (g Messages) Timeline(
+	ctx context.Context, c access.Caller, id postern.MessageID, page paging.Page,
+) (list paging.List[postern.TimelineEntry], err error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return list, err
+	}
+	m, err := g.get(ctx, c, id)
+	if err != nil {
+		return list, err
+	}
+	kind := "timeline " + string(id)
+	after, rows, err := g.cursors.Open(c.Workspace(), kind, page)
+	if err != nil {
+		return list, err
+	}
+	p, err := g.db.Messages.Progress(ctx, m)
+	if err == nil {
+		p.Posts, err = g.postsFor(ctx, c, p.Posts)
+	}
+	if err != nil {
+		return list, err
+	}
+	entries := m.Timeline(p)
+	first, _ := slices.BinarySearchFunc(entries, after, func(e postern.TimelineEntry, after string) int {
+		return cmp.Or(cmp.Compare(e.Place(), after), -1) // the entry itself was on the page before
+	})
+	return paging.Cut(g.cursors, c.Workspace(), kind, entries[first:], rows, postern.TimelineEntry.Place), nil
+}
+
+// postsFor leaves out the posts that the caller may not see.
+func (g Messages) postsFor(ctx context.Context, c access.Caller, posts []postern.Post) ([]postern.Post, error) {
+	if c.Permit(postern.WebhooksRead) != nil {
+		return nil, nil
+	}
+	seen := map[postern.EndpointID]bool{}
+	for _, p := range posts {
+		if _, known := seen[p.EndpointID]; known {
+			continue
+		}
+		_, err := g.webhooks().get(ctx, c, p.EndpointID)
+		if reason := postern.ReasonOf(err); err != nil && reason != postern.NotFound && reason != postern.ResourceNotAllowed {
+			return nil, err
+		}
+		seen[p.EndpointID] = err == nil
+	}
+	return slices.DeleteFunc(posts, func(p postern.Post) bool { return !seen[p.EndpointID] }), nil
 }
 
 // get finds a message of a device that the caller may use.

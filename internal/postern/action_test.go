@@ -114,3 +114,23 @@ func TestVotesAreCountedByPerson(t *testing.T) {
 		t.Errorf("after one was taken back, there are %d votes", len(m.State.Votes))
 	}
 }
+
+func TestOneEmojiIsAReaction(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{
+		"👍", "👍🏽", "❤️", "❤", "🏳️\u200d🌈", "👨\u200d👩\u200d👧\u200d👦", "🇩🇪", "1️⃣", "#⃣", "©", "🫩", "🙂\u200d↔️", "🧑\u200d🧑\u200d🧒",
+		"🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "👁️\u200d🗨️", "👩🏿\u200d❤️\u200d💋\u200d👨🏻",
+	} {
+		if !IsEmoji(s) {
+			t.Errorf("%q (%+q) is no emoji", s, s)
+		}
+	}
+	for _, s := range []string{
+		"", "a", "1", "#", "ok", "漢", "👍👍", "👍 ", " 👍", "👍\n", "👍a", "🇩", "🇩🇪🇫", "👍\u200d", "\u200d", "\ufe0f", "🏽", "👍\u0301",
+		"👍\ufe0e", ":)", "1\ufe0f", "🏴\U000e0067",
+	} {
+		if IsEmoji(s) {
+			t.Errorf("%q (%+q) is an emoji", s, s)
+		}
+	}
+}

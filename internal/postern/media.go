@@ -46,6 +46,15 @@ func (k Kind) HasMedia() bool {
 // hasCaption reports whether messages of the kind may have a text beside their file.
 func (k Kind) hasCaption() bool { return k == KindImage || k == KindVideo || k == KindDocument }
 
+// HasText reports whether a message may have a text: its own, or beside a file.
+func (k Kind) HasText() bool { return k == KindText || k.hasCaption() }
+
+// CanBeEdited reports whether the text of a message that was sent can be changed: the text of a
+// text message, or the caption of a file that has one and is not for one view.
+func (c Content) CanBeEdited() bool {
+	return c.Kind == KindText || c.Kind.hasCaption() && c.Text != "" && !c.ViewOnce
+}
+
 // IsPlayed reports whether messages of the kind are played.
 func (k Kind) IsPlayed() bool { return k == KindVideo || k == KindAudio || k == KindVoice }
 

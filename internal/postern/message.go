@@ -71,6 +71,75 @@ type Failure struct {
 	Detail string      `json:"detail" doc:"The cause, for people." example:"the number is not on the network"`
 }
 
+// Priority decides which share of its device's sending a message gets while others wait.
+type Priority string
+
+// The priorities. "" means NormalPriority.
+const (
+	HighPriority   Priority = "high"
+	NormalPriority Priority = "normal"
+	LowPriority    Priority = "low"
+)
+
+// IsKnown reports whether p is one of the priorities, or "".
+func (p Priority) IsKnown() bool {
+	return p == "" || p == HighPriority || p == NormalPriority || p == LowPriority
+}
+
+// Stored returns p in the form in which messages have it: "" for NormalPriority.
+func (p Priority) Stored() Priority {
+	if p == NormalPriority {
+		return ""
+	}
+	return p
+}
+
+// Lane is the part of a device's queue in which the messages of one priority wait. All messages
+// of a chat that wait are in one lane.
+type Lane int
+
+// The lanes, and how many there are.
+const (
+	HighLane Lane = iota
+	NormalLane
+	LowLane
+	Lanes
+)
+
+// Lane returns the lane in which messages of the priority wait, unless an earlier message of
+// the chat waits in a better one.
+func (p Priority) Lane() Lane {
+	switch p {
+	case HighPriority:
+		return HighLane
+	case LowPriority:
+		return LowLane
+	case NormalPriority:
+	}
+	return NormalLane
+}
+
+// Stride is how far a message of the lane moves its lane back in the order in which lanes take
+// turns. While all lanes have messages, 6 of 10 messages are of the high lane, 3 of the normal
+// one, and 1 of the low one.
+func (l Lane) Stride() int { return [Lanes]int{1, 2, 6}[l] }
+
+// Ahead returns how many messages leave before one of the lane that has rank messages before it
+// in its lane, while as many wait in each lane.
+func (l Lane) Ahead(rank int, waiting [Lanes]int) int {
+	ahead, turn := rank, rank*l.Stride()
+	for other := range Lanes {
+		stride := other.Stride()
+		switch {
+		case other < l:
+			ahead += min(waiting[other], turn/stride+1)
+		case other > l:
+			ahead += min(waiting[other], (turn+stride-1)/stride)
+		}
+	}
+	return ahead
+}
+
 // Message is one message, inbound or outbound. Its JSON form is [MessageObject].
 type Message struct {
 	ID          MessageID
@@ -83,10 +152,12 @@ type Message struct {
 	FromName    string // the sender's own name on the network
 	To          Maybe  // "+" and digits
 	Content     Content
+	Priority    Priority // HighPriority, LowPriority or ""
 	ReplyTo     Maybe
 	About       string // network id of the message that an action is about; "" for a message
 	State       State  // what actions have made of it
 	Status      MessageStatus
+	Position    *int     // how many leave before it; only of a queued message that was read alone
 	Error       *Failure // why the message failed; nil unless it did
 	NetworkID   string   // the id on the network, chosen before the first attempt
 	Source      string   // FromAPI, FromPhone, "companion" or FromContact

@@ -33,6 +33,10 @@ type MessageObject struct {
 
 	SendAt Time `json:"sendAt,omitzero" format:"date-time" doc:"When a scheduled message is to be sent; absent if it was not scheduled." example:"2026-11-22T08:00:00.000Z"`
 
+	Priority Priority `json:"priority,omitempty" enum:"high,low" doc:"The priority of the message; absent if it is normal." example:"high"`
+
+	Position *int `json:"position,omitempty" minimum:"0" doc:"How many messages of the device are expected to leave before this one, counted to 10,000 in each priority; 0 means that it is next. Only in GET /v1/messages/{id}, and only while the message is queued." example:"0"`
+
 	Tally []Tally `json:"tally,omitempty" nullable:"false" doc:"The votes in a poll, counted by option; absent if there are none."`
 
 	Extra
@@ -70,7 +74,7 @@ func (m Message) Object() MessageObject {
 		Metadata:  m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
 		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
 		State:  m.State,
-		SendAt: m.SendAt, Tally: m.TallyOf(),
+		SendAt: m.SendAt, Priority: m.Priority, Position: m.Position, Tally: m.TallyOf(),
 	}
 }
 
@@ -83,7 +87,7 @@ func (o MessageObject) message() Message {
 		From:    o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
 		Source:   o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
-		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, SendAt: o.SendAt, State: o.State,
+		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, SendAt: o.SendAt, Priority: o.Priority, Position: o.Position, State: o.State,
 	}
 }
 

@@ -100,6 +100,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer changed.Close()
 	queued := e.db.Listen(store.OutboundQueued, "")
 	defer queued.Close()
+	urgent := e.db.Listen(store.OutboundUrgent, "")
+	defer urgent.Close()
 	// Sessions outlive ctx until the sends in progress have finished.
 	sessions, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -113,6 +115,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return e.watch(ctx, changed, func(id postern.DeviceID) { e.deviceChanged(sessions, id) })
 	})
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
+	group.Go(func() error { return e.watch(ctx, urgent, e.urge) })
 	group.Go(func() error { return e.maintain(ctx) })
 	group.Go(func() error { return e.schedule(ctx) })
 	group.Go(func() error { return e.fetchURLs(ctx) })

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 	"postern/internal/media/library"
 	"postern/internal/network"
 	"postern/internal/network/networktest"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -181,6 +183,24 @@ func (w *world) wantMessage(id postern.MessageID, want postern.MessageStatus) po
 	return m
 }
 
+// wantTimeline compares what happened to a message, with the outcomes of the attempts.
+func (w *world) wantTimeline(id postern.MessageID, want string) {
+	w.t.Helper()
+	list, err := w.g.Messages.Timeline(w.t.Context(), w.caller, id, paging.Page{Limit: 200})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for i, e := range list.Data {
+		if got = append(got, e.Type); e.Attempt != nil {
+			got[i] += "-" + e.Attempt.Outcome
+		}
+	}
+	if s := strings.Join(got, " "); s != want {
+		w.t.Errorf("timeline = %s, want %s", s, want)
+	}
+}
+
 func (w *world) wantStatus(d postern.Device, want postern.Status, reason string) {
 	w.t.Helper()
 	got := w.device(d.ID)
@@ -317,6 +337,19 @@ func TestUnknownOutcomeIsRepeatedUnderTheSameID(t *testing.T) {
 		if len(ids) != 3 || ids[m.NetworkID] != 1 {
 			t.Errorf("the customer's phone shows %v", ids)
 		}
+		w.wantTimeline(first, "accepted queued attempt-unconfirmed attempt-sent sent delivered")
+	})
+}
+
+func TestAttemptWithoutAConnectionIsInTheTimeline(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		if err := w.net.Answer(account, network.ErrNotConnected); err != nil {
+			t.Fatal(err)
+		}
+		id := w.send(d, customer)
+		w.settle(time.Minute)
+		w.wantTimeline(id, "accepted queued attempt-not_connected attempt-sent sent delivered")
 	})
 }
 
@@ -339,19 +372,19 @@ func TestActionsWaitForARepetition(t *testing.T) {
 		w.settle(time.Second)
 		second := w.send(d, customer)
 		w.settle(time.Second)
-		react(second, "a")
+		react(second, "👍")
 		w.settle(time.Second)
 		for range 2 * sendBatch {
-			react(first, "b")
-			react(second, "c")
+			react(first, "🎉")
+			react(second, "🙏")
 		}
-		react(second, "d")
+		react(second, "🚀")
 		third := w.send(d, customer)
 		w.settle(time.Second)
 		w.wantMessage(third, postern.Delivered)
 		w.settle(time.Hour)
 		want := []string{w.wantMessage(second, postern.Delivered).NetworkID, w.wantMessage(third, postern.Delivered).NetworkID,
-			w.wantMessage(first, postern.Delivered).NetworkID, "a", "b", "c", "d"}
+			w.wantMessage(first, postern.Delivered).NetworkID, "👍", "🎉", "🙏", "🚀"}
 		var got []string // each text once
 		for _, s := range w.net.Shown(customer) {
 			if what := cmp.Or(map[string]string{"hi": s.ID}[s.Body], s.Body); !slices.Contains(got, what) {
@@ -362,7 +395,7 @@ func TestActionsWaitForARepetition(t *testing.T) {
 			t.Errorf("the customer's phone shows %v, want %v", got, want)
 		}
 		m, err := w.g.Messages.Get(t.Context(), w.caller, second)
-		if err != nil || len(m.State.Reactions) != 1 || m.State.Reactions[0].Emoji != "d" {
+		if err != nil || len(m.State.Reactions) != 1 || m.State.Reactions[0].Emoji != "🚀" {
 			t.Errorf("the second message shows %v, %v", m.State.Reactions, err)
 		}
 	})

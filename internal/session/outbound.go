@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -21,10 +22,7 @@ func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.O
 		if err != nil {
 			return out, err
 		}
-		out.Content = file.describe(m.Content)
-		out.File = &network.Attachment{
-			Ref: file.Ref, MIMEType: file.MIMEType, Thumbnail: file.Thumbnail, Waveform: file.Waveform, Animated: file.Animated,
-		}
+		out.Content, out.File = file.describe(m.Content), file.onNetwork()
 	}
 	if m.ReplyTo != "" {
 		quoted, err := e.db.Messages.Get(ctx, m.WorkspaceID, postern.MessageID(m.ReplyTo))
@@ -40,9 +38,33 @@ func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.O
 			err = &network.Rejected{Code: postern.NetworkRejected, Detail: "the message that it is about was removed"}
 		}
 		out.Target = quoteOf(target)
+		if err == nil && m.Content.Kind == postern.KindEdit && target.Content.Media != nil {
+			out.File, err = e.captioned(ctx, target, out.Target)
+		}
 		return out, err
 	}
 	return out, nil
+}
+
+// captioned returns the file of a message whose caption is edited: an edit repeats the whole
+// message. It makes target describe the file as it is on the network.
+func (e *Engine) captioned(ctx context.Context, m postern.Message, target *network.Quote) (*network.Attachment, error) {
+	file, err := e.attachment(ctx, m, 0)
+	if errors.Is(err, errUnprepared) {
+		err = mediaFailed("what the network knows of the file was removed")
+	}
+	if err != nil {
+		return nil, err
+	}
+	target.Content = file.describe(m.Content)
+	return file.onNetwork(), nil
+}
+
+// onNetwork returns the file as the driver sends it.
+func (a attached) onNetwork() *network.Attachment {
+	return &network.Attachment{
+		Ref: a.Ref, MIMEType: a.MIMEType, Thumbnail: a.Thumbnail, Waveform: a.Waveform, Animated: a.Animated,
+	}
 }
 
 // timerOf returns the timer of a chat.

@@ -89,19 +89,13 @@ func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
 	if err != nil || l.stopped() {
 		return tried, err
 	}
-	known, err := l.queued(store.Known, sendBatch)
-	if err != nil {
-		return tried, err
-	}
-	n, wait, err := l.sendSome(known, func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, false) })
+	n, wait, err := l.sendKind(store.Known, sendBatch,
+		func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, false) })
 	if tried += n; err != nil || l.stopped() {
 		return tried, err
 	}
-	fresh, err := l.queued(store.Fresh, 1)
-	if err != nil {
-		return tried, err
-	}
-	n, later, err := l.sendSome(fresh, func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, true) })
+	n, later, err := l.sendKind(store.Fresh, 1,
+		func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, true) })
 	l.lookAgain(wait, later)
 	return tried + n, err
 }
@@ -109,26 +103,32 @@ func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
 // sendFree sends the messages to which no pace applies.
 func (l *liveSession) sendFree() (tried int, err error) {
 	free := func(store.QueuedMessage) time.Duration { return 0 }
-	repeats, err := l.queued(store.Repeating, sendBatch+len(l.retry))
+	if err := l.forget(); err != nil {
+		return 0, err
+	}
+	repeats, err := l.e.db.Outbox.Repeating(l.ctx, l.id, sendBatch+len(l.retry)+l.behind)
 	if err != nil {
 		return 0, err
 	}
-	l.forget(repeats)
-	tried, _, err = l.sendSome(repeats, free)
+	tried, _, err = l.sendSome(repeats, &turns{}, free)
 	if err != nil || l.stopped() {
 		return tried, err
 	}
-	answers, err := l.queued(store.Answering, sendBatch)
-	if err != nil {
-		return tried, err
-	}
-	n, _, err := l.sendSome(answers, free)
+	n, _, err := l.sendKind(store.Answering, sendBatch, free)
 	return tried + n, err
 }
 
-func (l *liveSession) queued(kind store.ChatKind, limit int) ([]store.QueuedMessage, error) {
-	return l.e.db.Outbox.NextOf(l.ctx, l.id, kind, postern.TimeOf(time.Now().Add(-replyTime)), l.held,
-		limit+l.behind)
+// sendKind sends up to limit messages of a kind.
+func (l *liveSession) sendKind(
+	kind store.ChatKind, limit int, hold func(store.QueuedMessage) time.Duration,
+) (tried int, wait time.Duration, err error) {
+	since := postern.TimeOf(time.Now().Add(-replyTime))
+	waiting, err := l.e.db.Outbox.NextOf(l.ctx, l.id, kind, since, l.held, limit+l.behind)
+	if err != nil {
+		return 0, 0, err
+	}
+	turns := l.turns[kind]
+	return l.sendSome(turns.order(waiting, limit+l.behind), turns, hold)
 }
 
 // lookAgain starts the sender again after the shortest of the waits; 0 means no
@@ -144,14 +144,18 @@ func (l *liveSession) lookAgain(waits ...time.Duration) {
 }
 
 // sendSome sends messages in their order until hold makes one wait, and returns
-// for how long. Messages whose files or previews are not ready yet wait, with those behind
-// them in their chats; each such chat counts as tried, because the next batch goes without it. So do
-// actions that wait for a repetition, because the next batch looks further.
+// for how long. It ends early when messages with high priority come. Messages whose files or
+// previews are not ready yet wait, with those behind them in their chats; each such chat counts as
+// tried, because the next batch goes without it. So do actions that wait for a repetition,
+// because the next batch looks further.
 func (l *liveSession) sendSome(
-	list []store.QueuedMessage, hold func(store.QueuedMessage) time.Duration,
+	list []store.QueuedMessage, turns *turns, hold func(store.QueuedMessage) time.Duration,
 ) (tried int, wait time.Duration, err error) {
 	behind := 0
-	for _, m := range list {
+	for i, m := range list {
+		if i > 0 && l.wasUrged(list[i:]) {
+			return tried, 0, nil
+		}
 		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
 			continue
 		}
@@ -181,6 +185,7 @@ func (l *liveSession) sendSome(
 			return tried, wait, nil
 		}
 		tried++
+		turns.charge(m.Lane)
 		if err := l.sendOne(m); err != nil || l.stopped() {
 			return tried, 0, err
 		}

@@ -25,6 +25,7 @@ type liveSession struct {
 	mu      sync.Mutex
 	sending bool
 	again   bool
+	urgent  bool // a message of the high lane was queued since the sender last looked
 	closed  bool
 	work    sync.WaitGroup
 
@@ -38,9 +39,10 @@ type liveSession struct {
 
 	// Used by the sending goroutine only.
 	retry  map[postern.MessageID]resend
-	behind int         // actions that the last batch found waiting for a repetition
-	held   []string    // chats whose next message waits for its file
-	paced  *time.Timer // starts the sender again when the pace allows one more
+	turns  map[store.ChatKind]*turns // of the lanes; with a pace for each kind of chat
+	behind int                       // actions that the last batch found waiting for a repetition
+	held   []string                  // chats whose next message waits for its file
+	paced  *time.Timer               // starts the sender again when the pace allows one more
 }
 
 // resend is a send with unknown outcome that will be repeated.
@@ -69,7 +71,8 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
 	l := &liveSession{
 		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
-		retry: map[postern.MessageID]resend{}, files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
+		retry: map[postern.MessageID]resend{}, turns: newTurns(),
+		files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
 		loads: downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
 	}
 	e.mu.Lock()
@@ -198,12 +201,13 @@ func (l *liveSession) later(wait time.Duration, why error) {
 	time.AfterFunc(wait, l.kick)
 }
 
-// sendBatch sends the oldest messages in their order and returns how many it
+// sendBatch sends the first messages of the lanes in their turns and returns how many it
 // tried.
 func (l *liveSession) sendBatch() (tried int, err error) {
 	if l.stopped() {
 		return 0, nil
 	}
+	l.look()
 	pace, err := l.paceOf(l.ctx)
 	if err != nil {
 		return 0, err
@@ -211,20 +215,27 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	if pace != (postern.Pace{}) {
 		return l.sendPaced(pace)
 	}
-	list, err := l.e.db.Outbox.Next(l.ctx, l.id, l.held, sendBatch+len(l.retry)+l.behind)
+	if err := l.forget(); err != nil {
+		return 0, err
+	}
+	limit := sendBatch + len(l.retry) + l.behind
+	waiting, err := l.e.db.Outbox.Next(l.ctx, l.id, l.held, limit)
 	if err != nil {
 		return 0, err
 	}
-	l.forget(list)
-	tried, _, err = l.sendSome(list, func(store.QueuedMessage) time.Duration { return 0 })
+	turns := l.turns[allChats]
+	tried, _, err = l.sendSome(turns.order(waiting, limit), turns, func(store.QueuedMessage) time.Duration { return 0 })
 	return tried, err
 }
 
-// forget removes the resends of messages that have ended. The list contains all
-// messages that wait for a repetition, because they are the oldest.
-func (l *liveSession) forget(list []store.QueuedMessage) {
-	if len(l.retry) == 0 || len(l.held) > 0 { // the list leaves out chats
-		return
+// forget removes the resends of messages that have ended.
+func (l *liveSession) forget() error {
+	if len(l.retry) == 0 {
+		return nil
+	}
+	list, err := l.e.db.Outbox.Repeating(l.ctx, l.id, sendBatch+len(l.retry)+l.behind)
+	if err != nil {
+		return err
 	}
 	left := map[postern.MessageID]resend{}
 	for _, m := range list {
@@ -236,6 +247,7 @@ func (l *liveSession) forget(list []store.QueuedMessage) {
 	if len(left) == 0 {
 		l.behind = 0
 	}
+	return nil
 }
 
 // sendOne makes one attempt. An error means that the store did not record the
@@ -255,7 +267,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if out.Timer, err = l.timerOf(m.ChatID); err != nil {
 		return err
 	}
-	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID); err != nil || !ok {
+	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID, m.Attempts); err != nil || !ok {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
@@ -289,22 +301,29 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	case err == nil:
 		delete(l.retry, m.ID)
 		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
-			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now,
+			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now, Attempt: postern.AttemptSent,
 		})
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
 		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
-			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail},
+			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail}, Attempt: refusal(rejected.Code),
 		})
 	case errors.Is(err, network.ErrNotConnected):
-		if !m.FrameLeft {
-			l.e.db.Outbox.NoFrameLeft(m.ID)
-		}
+		l.e.db.Outbox.NotConnected(m.ID, !m.FrameLeft)
 		return err
 	}
 	l.repeat(m.Message)
 	return nil
+}
+
+// refusal returns the outcome of the attempt that a refusal ends. A message that ends unconfirmed
+// was not refused.
+func refusal(c postern.FailureCode) postern.AttemptOutcome {
+	if c == postern.Unconfirmed {
+		return postern.AttemptUnconfirmed
+	}
+	return postern.AttemptRefused
 }
 
 // settleUnsent records the refusal of a message that was not handed to the driver, or

@@ -148,7 +148,7 @@ func TestPaceNeverHoldsUpARepetition(t *testing.T) {
 		}
 		begun := w.send(d, known)
 		w.settle(time.Second)
-		if ok, err := w.db.Outbox.MarkSending(t.Context(), begun); !ok || err != nil {
+		if ok, err := w.db.Outbox.MarkSending(t.Context(), begun, 0); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		w.stop() // after the first frame of it

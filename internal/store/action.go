@@ -21,6 +21,11 @@ func (c stateColumn) Scan(src any) error {
 	return jsonColumn{c.of}.Scan(src)
 }
 
+const (
+	maxProgress = 200 // attempts and actions that are read of the way of a message
+	maxReported = 100 // events about a message, and deliveries of these, whose attempts are read
+)
+
 // QueueAction is an action on a message that a caller requests. It waits like a message of
 // its chat, costs no quota, and is sent even if the device is disconnected now.
 type QueueAction struct {
@@ -47,8 +52,12 @@ func (s Messages) QueueAction(ctx context.Context, o QueueAction) error {
 		if err := recordActs(t, o.Acts); err != nil {
 			return err
 		}
-		_, err = t.Each(addMessages, [][]any{newMessage(*a, "", false)})
-		t.Wake(OutboundQueued, string(a.DeviceID))
+		lanes, err := joinLanes(t, []postern.Message{*a})
+		if err != nil {
+			return err
+		}
+		_, err = t.Each(addMessages, [][]any{newMessage(*a, lanes.of(*a), "", false)})
+		wakeSender(t, a.DeviceID, lanes.of(*a))
 		return errors.Join(err, accepted(t, *a))
 	}))
 }
@@ -137,4 +146,85 @@ func saveActs(t *db.Tx, changed []*postern.Message) error {
 	}
 	_, err := t.Each(saveTargets, rows)
 	return err
+}
+
+const (
+	readProgress = `SELECT queued_at, finished_at, attempts, attempted_at, attempt_outcome FROM message WHERE id = $1`
+	readSends    = `SELECT number, at, outcome FROM send_attempt WHERE message_id = $1 ORDER BY number LIMIT $2 + 0`
+	readActions  = `SELECT ` + messageColumns + `, finished_at FROM message WHERE device_id = $1 AND about = $2
+		AND about <> '' AND chat_id = $3 ORDER BY n LIMIT $4 + 0`
+	readEvents = `SELECT id, type FROM event WHERE message_id = $1 AND message_id <> '' AND workspace_id = $2
+		ORDER BY position LIMIT $3 + 0`
+	readLastPosts = `SELECT id, endpoint_id, attempts, last_attempt_at, last_duration, last_status, last_reason
+		FROM delivery WHERE event_id = $1 ORDER BY n LIMIT $2 + 0`
+	readPosts = `SELECT number, at, duration, status, reason FROM attempt WHERE delivery_id = $1 ORDER BY number
+		LIMIT $2 + 0`
+)
+
+// Progress returns what is known of the way of a message that was found by its workspace. It
+// reads at most 200 attempts and actions each, and the posts of 100 deliveries.
+func (s Messages) Progress(ctx context.Context, m postern.Message) (p postern.Progress, err error) {
+	last := postern.SendAttempt{}
+	err = s.db.Row(ctx, readProgress, []any{m.ID}, &p.QueuedAt, &p.FinishedAt, &last.Number, &last.At, &last.Outcome)
+	if err != nil {
+		return p, err
+	}
+	err = s.db.Rows(ctx, readSends, []any{m.ID, maxProgress}, func(r *sql.Rows) error {
+		var a postern.SendAttempt
+		err := r.Scan(&a.Number, &a.At, &a.Outcome)
+		p.Attempts = append(p.Attempts, a)
+		return err
+	})
+	if last.Number > 0 {
+		p.Attempts = append(p.Attempts, last)
+	}
+	return p, errors.Join(err, s.readActions(ctx, m, &p), s.readPosts(ctx, m, &p))
+}
+
+func (s Messages) readActions(ctx context.Context, m postern.Message, p *postern.Progress) error {
+	args := []any{m.DeviceID, m.NetworkID, m.ChatID, maxProgress}
+	return s.db.Rows(ctx, readActions, args, func(r *sql.Rows) (err error) {
+		var a postern.ActionTaken
+		a.Message, err = scanMessage(withTail{r, []any{&a.FinishedAt}})
+		p.Actions = append(p.Actions, a)
+		return err
+	})
+}
+
+// readPosts reads the events one by one, so that the planner of PostgreSQL cannot decide to scan
+// the deliveries.
+func (s Messages) readPosts(ctx context.Context, m postern.Message, p *postern.Progress) error {
+	var events, last []postern.Post
+	err := s.db.Rows(ctx, readEvents, []any{m.ID, m.WorkspaceID, maxReported}, func(r *sql.Rows) error {
+		var e postern.Post
+		err := r.Scan(&e.EventID, &e.EventType)
+		events = append(events, e)
+		return err
+	})
+	for _, e := range events {
+		args := []any{e.EventID, maxReported - len(last)}
+		err = errors.Join(err, s.db.Rows(ctx, readLastPosts, args, func(r *sql.Rows) error {
+			err := r.Scan(&e.DeliveryID, &e.EndpointID, &e.Number, &e.At, &e.DurationMs, &e.Status, &e.Reason)
+			last = append(last, e)
+			return err
+		}))
+	}
+	for _, d := range last {
+		if d.Number > 1 {
+			err = errors.Join(err, s.readEarlierPosts(ctx, d, p))
+		}
+		if d.Number > 0 {
+			p.Posts = append(p.Posts, d)
+		}
+	}
+	return err
+}
+
+// readEarlierPosts reads the attempts before the last one of a delivery.
+func (s Messages) readEarlierPosts(ctx context.Context, d postern.Post, p *postern.Progress) error {
+	return s.db.Rows(ctx, readPosts, []any{d.DeliveryID, attemptsShown}, func(r *sql.Rows) error {
+		err := r.Scan(&d.Number, &d.At, &d.DurationMs, &d.Status, &d.Reason)
+		p.Posts = append(p.Posts, d)
+		return err
+	})
 }

@@ -32,6 +32,12 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		}
 		return hot(o)
 	}
+	ask := func(n int, p postern.Priority, chat string) op {
+		m := outbound(devices[0])
+		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)
+		m.Priority, m.ChatID = p, chat
+		return hot(QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1000})
+	}
 	inbound := func(n int, network string, dark bool) op {
 		o := inboundOf(devices[n%2], network, "lid:1", "hi")
 		if o.Message.ID = postern.MessageID(fmt.Sprint("msg_in", n)); dark {
@@ -87,6 +93,9 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 			hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)})},
 		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false),
 			opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true)},
+		{ask(31, postern.LowPriority, "+1"), ask(32, postern.LowPriority, "+1"), ask(33, "", "+2"),
+			ask(34, postern.HighPriority, "+1"), ask(35, postern.LowPriority, "+3")},
+		{ask(36, postern.LowPriority, "+2"), ask(37, postern.HighPriority, "+2"), ask(38, "", "+1"), ask(39, "", "+3")},
 	}
 }
 
@@ -125,7 +134,7 @@ func state(t *testing.T, db *Store) string {
 	t.Helper()
 	var lines []string
 	for _, query := range []string{
-		`SELECT 'message ' || id, status || ' ' || error_code || ' ' || body || ' ' || network_id, sent_at, delivered_at,
+		`SELECT 'message ' || id, status || ' ' || error_code || ' ' || lane || ' ' || body || ' ' || network_id, sent_at, delivered_at,
 			read_at, frame_left, undecryptable FROM message ORDER BY id`,
 		`SELECT 'event', type || ' ' || device_id, created_at, count(*), 0, 0, 0 FROM event
 			GROUP BY type, device_id, created_at ORDER BY 2, 3`,

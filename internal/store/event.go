@@ -24,7 +24,7 @@ func recordEvent(t *db.Tx, e postern.Event, now postern.Time) error {
 	return recordEvents(t, []eventAt{{e, now}})
 }
 
-const newEventColumns = `id, workspace_id, device_id, type, sequence, body, created_at`
+const newEventColumns = `id, workspace_id, device_id, type, sequence, body, created_at, message_id`
 
 // addEvents assigns events their positions in the log, in the order of their rows.
 //
@@ -69,7 +69,7 @@ func numberEvents(t *db.Tx, list []eventAt) ([][]any, error) {
 		if d == nil {
 			return nil, sql.ErrNoRows // the device was deleted
 		}
-		rows[i] = []any{e.ID, e.WorkspaceID, e.DeviceID, e.Type, d.sequence, e.Envelope(d.sequence, d.at), d.at}
+		rows[i] = []any{e.ID, e.WorkspaceID, e.DeviceID, e.Type, d.sequence, e.Envelope(d.sequence, d.at), d.at, e.MessageID}
 		d.sequence--
 	}
 	return rows, nil

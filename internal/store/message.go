@@ -94,7 +94,7 @@ const (
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, played_at, expires_at, about, state, send_at, ` + readContent
+	`delivered_at, read_at, played_at, expires_at, about, state, send_at, priority, ` + readContent
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -103,7 +103,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 		&m.ReplyTo,
 		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
 		&m.DeliveredAt, &m.ReadAt, &m.PlayedAt, &m.ExpiresAt, &m.About, stateColumn{&m.State},
-		&m.SendAt,
+		&m.SendAt, &m.Priority,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
@@ -114,10 +114,10 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, priority, lane, ` + contentColumns
 
-// newMessage returns the row of a new message.
-func newMessage(m postern.Message, sender string, undecryptable bool) []any {
+// newMessage returns the row of a new message. One that is not to be sent has the normal lane.
+func newMessage(m postern.Message, lane postern.Lane, sender string, undecryptable bool) []any {
 	var failure postern.Failure
 	if m.Error != nil {
 		failure = *m.Error
@@ -126,7 +126,7 @@ func newMessage(m postern.Message, sender string, undecryptable bool) []any {
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt,
+		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt, m.Priority, lane,
 	}, contentValues(m.Content)...)
 }
 
@@ -221,7 +221,7 @@ func (o RecordInbound) About() db.About {
 func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
 	rows := make([][]any, len(list))
 	for i, p := range list {
-		rows[i] = newMessage(p.Value.Message, p.Value.Sender, p.Value.Undecryptable)
+		rows[i] = newMessage(p.Value.Message, postern.NormalLane, p.Value.Sender, p.Value.Undecryptable)
 	}
 	fresh, err := t.Inserted(addMessages, rows)
 	if err == nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ok, err := db.Outbox.MarkSending(t.Context(), m.ID); !ok || err != nil {
+		if ok, err := db.Outbox.MarkSending(t.Context(), m.ID, 0); !ok || err != nil {
 			t.Fatalf("MarkSending = %v, %v", ok, err)
 		}
 		receipt(postern.Read) // before the network's answer to the send
@@ -66,11 +67,11 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		never, maybe, took := queue(t, db, d), queue(t, db, d), queue(t, db, d)
 		for _, m := range []postern.Message{maybe, took} {
-			if ok, err := db.Outbox.MarkSending(t.Context(), m.ID); !ok || err != nil {
+			if ok, err := db.Outbox.MarkSending(t.Context(), m.ID, 0); !ok || err != nil {
 				t.Fatal(ok, err)
 			}
 		}
-		db.Outbox.NoFrameLeft(took.ID)
+		db.Outbox.NotConnected(took.ID, true)
 		n, err := db.Outbox.Expire(t.Context(), never.ExpiresAt, 10)
 		if n != 3 || err != nil {
 			t.Fatalf("ExpireOutbound = %d, %v, want 3", n, err)
@@ -113,16 +114,70 @@ func TestMessagesLeaveInTheOrderTheyWereAccepted(t *testing.T) {
 		for range 100 {
 			want = append(want, string(queue(t, db, d).ID))
 		}
-		list, err := db.Outbox.Next(t.Context(), d.ID, nil, 1000)
+		waiting, err := db.Outbox.Next(t.Context(), d.ID, nil, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
+		list := waiting[postern.NormalLane]
 		got := make([]string, len(list))
 		for i, m := range list {
 			got[i] = string(m.ID)
 		}
 		sameText(t, "order", got, want...)
 	})
+}
+
+// The messages of a chat that wait are in one lane, in the order in which they were accepted.
+func TestAChatWaitsInOneLane(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		accept := func(p postern.Priority, status postern.MessageStatus, chat, body string) {
+			t.Helper()
+			m := outbound(d)
+			m.Priority, m.ChatID, m.Content, m.Status, m.SendAt = p, chat, postern.Text(body), status, testNow
+			o := QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 100}
+			if err := db.Messages.Queue(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		accept(postern.LowPriority, postern.Queued, "+1", "a")
+		accept(postern.LowPriority, postern.Queued, "+2", "b")
+		accept(postern.HighPriority, postern.Scheduled, "+2", "c")
+		wantLanes(t, db, d, "", "", "a b")
+		accept("", postern.Queued, "+1", "d")
+		wantLanes(t, db, d, "", "a d", "b") // d takes the messages before it along
+		accept(postern.HighPriority, postern.Queued, "+3", "e")
+		accept(postern.LowPriority, postern.Queued, "+3", "f") // does not hold up what is before it
+		wantLanes(t, db, d, "e f", "a d", "b")
+		if n, err := db.Outbox.Due(t.Context(), testNow, 10); err != nil || n != 1 {
+			t.Fatalf("%d are due, %v", n, err)
+		}
+		wantLanes(t, db, d, "b c e f", "a d", "")
+		o := QueueAction{Action: outbound(d)}
+		o.Action.About, o.Action.ChatID, o.Action.Content = "x", "+3", postern.Content{Kind: postern.KindReaction, Text: "g"}
+		if err := db.Messages.QueueAction(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		wantLanes(t, db, d, "b c e f g", "a d", "")
+	})
+}
+
+func wantLanes(t *testing.T, db *Store, d postern.Device, want ...string) {
+	t.Helper()
+	waiting, err := db.Outbox.Next(t.Context(), d.ID, nil, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lane, list := range waiting {
+		var got []string
+		for _, m := range list {
+			got = append(got, m.Content.Text)
+		}
+		if s := strings.Join(got, " "); s != want[lane] {
+			t.Errorf("lane %d = %q, want %q", lane, s, want[lane])
+		}
+	}
 }
 
 func inboundOf(d postern.Device, networkID, sender, body string) RecordInbound {
@@ -196,7 +251,7 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		queue(t, db, d)
 		left := queue(t, db, d)
-		if _, err := db.Outbox.MarkSending(t.Context(), left.ID); err != nil {
+		if _, err := db.Outbox.MarkSending(t.Context(), left.ID, 0); err != nil {
 			t.Fatal(err)
 		}
 		e, err := d.Event(postern.DeviceUnlinked)

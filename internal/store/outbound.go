@@ -5,6 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"strings"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -20,6 +22,8 @@ type QueueMessage struct {
 	WhenDisconnected string // "fail" or "queue"
 	Once             *Once
 	Acts             []Act
+
+	mixed bool // messages that do not have the normal priority wait for the device
 }
 
 // Queue accepts an outbound message. It returns an error when the device's state or the
@@ -88,6 +92,7 @@ type room struct {
 	known  bool           // the workspace has the device
 	status postern.Status // of its device
 	used   int            // of the month's quota
+	mixed  bool           // see QueueMessage
 }
 
 // refuseUnacceptable refuses the messages that the device's state or the quota does not
@@ -113,13 +118,16 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 			continue
 		}
 		accepted[o.account()]++
+		p.Value.mixed = device.mixed
 		rest = append(rest, p)
 	}
 	return rest, nil
 }
 
 var readRoom = db.NewStatement("device, workspace, in_month",
-	`SELECT d.id, d.workspace_id, @in_month, d.status, coalesce(m.messages, 0) FROM [@rows CROSS JOIN] device d
+	`SELECT d.id, d.workspace_id, @in_month, d.status, coalesce(m.messages, 0),
+	EXISTS (SELECT 1 FROM message w WHERE w.device_id = d.id AND w.lane IN (0, 2) AND w.status IN `+unsent+`)
+	FROM [@rows CROSS JOIN] device d
 	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @in_month
 	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
 
@@ -136,7 +144,7 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, err
 	}
 	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
 		c, one := counter{}, room{known: true}
-		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used)
+		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used, &one.mixed)
 		rooms[c] = one
 		return err
 	})
@@ -178,10 +186,14 @@ func toConnect(s postern.Status) string {
 // accept writes the messages that are accepted.
 func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	units, rows := make(map[counter]int, 1), make([][]any, len(list))
+	lanes, err := lanesOf(t, list)
+	if err != nil {
+		return err
+	}
 	for i, p := range list {
 		o := &p.Value
 		units[o.counter()]++
-		rows[i] = newMessage(o.Message, "", false)
+		rows[i] = newMessage(o.Message, lanes.of(o.Message), "", false)
 		if err := recordActs(t, o.Acts); err != nil {
 			return err
 		}
@@ -202,9 +214,99 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	for i := range list {
 		m := &list[i].Value.Message
 		t.Note(MessageMoved{m, ""})
-		t.Wake(OutboundQueued, string(m.DeviceID))
+		wakeSender(t, m.DeviceID, lanes.of(*m))
 	}
 	return err
+}
+
+// wakeSender wakes the sender of a device that has a message to send.
+func wakeSender(t *db.Tx, device postern.DeviceID, lane postern.Lane) {
+	t.Wake(OutboundQueued, string(device))
+	if lane == postern.HighLane {
+		t.Wake(OutboundUrgent, string(device))
+	}
+}
+
+// laneKey identifies a chat in the queue of a device.
+type laneKey struct {
+	device postern.DeviceID
+	chat   string
+}
+
+// chatLanes are the lanes of chats in the queues of their devices. A chat that is not among
+// them has the normal lane.
+type chatLanes map[laneKey]postern.Lane
+
+func (l chatLanes) of(m postern.Message) postern.Lane {
+	if lane, known := l[laneKey{m.DeviceID, m.ChatID}]; known {
+		return lane
+	}
+	return postern.NormalLane
+}
+
+// lanesOf returns the lanes for messages that are accepted. As long as all messages of a
+// device have the normal priority, it reads nothing.
+func lanesOf(t *db.Tx, list []db.Pending[QueueMessage]) (chatLanes, error) {
+	mixed := map[postern.DeviceID]bool{}
+	for _, p := range list {
+		if p.Value.mixed || p.Value.Message.Priority.Lane() != postern.NormalLane {
+			mixed[p.Value.Message.DeviceID] = true
+		}
+	}
+	var odd []postern.Message
+	for _, p := range list {
+		if m := p.Value.Message; mixed[m.DeviceID] && m.Status == postern.Queued { // a scheduled one joins later
+			odd = append(odd, m)
+		}
+	}
+	return joinLanes(t, odd)
+}
+
+var readLanes = db.NewStatement("device, chat",
+	`SELECT @device, @chat, coalesce((SELECT m.lane FROM message m WHERE m.device_id = @device AND m.chat_id = @chat
+		AND m.status IN `+unsent+` LIMIT 1), -1) [FROM @rows]`)
+
+var raiseChats = db.NewStatement("device, chat, better",
+	`UPDATE message SET lane = @better [FROM @rows] WHERE device_id = @device AND chat_id = @chat
+		AND status IN `+unsent+` AND NOT lane <= @better`) // with lane > @better, SQLite would take another index
+
+// joinLanes returns the lanes in which messages join the queue: each in the lane of its chat,
+// or in the better one for which it asks. In the second case the messages of the chat that
+// wait already change to that lane, so that the chat keeps its order. A message changes its
+// lane at most twice.
+//
+// Single writer: change. raiseChats relies on the lanes that readLanes has read.
+func joinLanes(t *db.Tx, list []postern.Message) (chatLanes, error) {
+	lanes := chatLanes{}
+	var rows [][]any
+	for _, m := range list {
+		key := laneKey{m.DeviceID, m.ChatID}
+		lane, known := lanes[key]
+		if !known {
+			rows = append(rows, []any{m.DeviceID, m.ChatID})
+		}
+		if asked := m.Priority.Lane(); !known || asked < lane {
+			lanes[key] = asked
+		}
+	}
+	var raised [][]any
+	err := t.EachRow(readLanes, rows, func(r *sql.Rows) error {
+		var key laneKey
+		var lane postern.Lane
+		err := r.Scan(&key.device, &key.chat, &lane)
+		switch better := lanes[key]; {
+		case lane < 0: // nothing of the chat waits
+		case lane <= better:
+			lanes[key] = lane
+		default:
+			raised = append(raised, []any{key.device, key.chat, better})
+		}
+		return err
+	})
+	if err == nil && len(raised) > 0 {
+		_, err = t.Each(raiseChats, raised)
+	}
+	return lanes, err
 }
 
 // QueuedMessage is a message to send; it includes whether an earlier attempt may have
@@ -212,16 +314,55 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 type QueuedMessage struct {
 	postern.Message
 	FrameLeft bool
+	Lane      postern.Lane
+	Attempts  int // so far
 }
 
-// Next returns up to limit messages that a device still has to send, oldest first, except
+// Waiting are the first messages of each lane of a queue, oldest first.
+type Waiting [postern.Lanes][]QueuedMessage
+
+// Next returns up to limit messages of each lane that a device still has to send, except
 // those of some chats.
-func (s Outbox) Next(ctx context.Context, device postern.DeviceID, except []string,
-	limit int) ([]QueuedMessage, error) {
+func (s Outbox) Next(ctx context.Context, device postern.DeviceID, except []string, limit int) (Waiting, error) {
 	if len(except) == 0 {
-		return s.queued(ctx, ``, device, limit)
+		return s.waiting(ctx, ``, device, limit)
 	}
-	return s.queued(ctx, s.without(3), device, limit, asJSON(except))
+	return s.waiting(ctx, s.without(3), device, limit, asJSON(except))
+}
+
+// maxPosition is how far the messages before another are counted in each lane.
+const maxPosition = 10_000
+
+const readPosition = `WITH me AS (SELECT device_id, lane, n FROM message WHERE workspace_id = $1 AND id = $2
+		AND status = 'queued')
+	SELECT me.lane, ` + countLane + `me.lane AND w.n < me.n` + endCount + `, ` +
+	countLane + `0` + endCount + `, ` + countLane + `1` + endCount + `, ` + countLane + `2` + endCount + ` FROM me`
+
+const (
+	countLane = `(SELECT count(*) FROM (SELECT 1 FROM message w WHERE w.device_id = me.device_id
+		AND w.status IN ` + unsent + ` AND w.status = 'queued' AND w.lane = `
+	endCount = ` LIMIT $3 + 0) AS counted)`
+)
+
+// Position returns how many messages of its device are expected to leave before a queued one;
+// nil when it is no longer queued. It counts up to 10,000 messages of each lane.
+func (s Outbox) Position(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (*int, error) {
+	var lane postern.Lane
+	var rank int
+	var waiting [postern.Lanes]int
+	err := s.db.Row(ctx, readPosition, []any{ws, id, maxPosition}, &lane, &rank,
+		&waiting[postern.HighLane], &waiting[postern.NormalLane], &waiting[postern.LowLane])
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // it has left meanwhile
+	}
+	return new(lane.Ahead(rank, waiting)), err
+}
+
+// Repeating returns up to limit messages that a device still has to send although an earlier
+// attempt may have sent them, oldest first.
+func (s Outbox) Repeating(ctx context.Context, device postern.DeviceID, limit int) ([]QueuedMessage, error) {
+	return s.queued(ctx, `device_id = $1 AND frame_left = 1 AND status IN `+unsent+` ORDER BY n LIMIT $2 + 0`,
+		device, limit)
 }
 
 // without returns the condition that a message belongs to none of the chats of a parameter.
@@ -229,28 +370,40 @@ func (s Outbox) without(parameter int) string {
 	return ` AND m.chat_id NOT IN ` + s.db.InList(parameter)
 }
 
-// queued returns the queued messages for which the condition more holds. The parameters are
+// waiting returns the queued messages for which the condition more holds. The parameters are
 // the device, the limit, and those of more.
-func (s Outbox) queued(ctx context.Context, more string, args ...any) (list []QueuedMessage, err error) {
-	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left FROM message m WHERE device_id = $1
-		AND status IN `+unsent+more+` ORDER BY `+queueOrder+` LIMIT $2 + 0`, args, func(r *sql.Rows) error {
-		var q QueuedMessage
-		m, err := scanMessage(withTail{r, []any{&q.FrameLeft}})
-		q.Message = m
-		list = append(list, q)
-		return err
-	})
+func (s Outbox) waiting(ctx context.Context, more string, args ...any) (w Waiting, err error) {
+	lanes := make([]string, postern.Lanes)
+	for lane := range lanes {
+		lanes[lane] = fmt.Sprintf(`SELECT * FROM (SELECT n FROM message m WHERE device_id = $1 AND lane = %d
+			AND status IN `+unsent+`%s ORDER BY `+queueOrder+` LIMIT $2 + 0) AS lane%d`, lane, more, lane)
+	}
+	list, err := s.queued(ctx, `n IN (`+strings.Join(lanes, ` UNION ALL `)+`) ORDER BY `+queueOrder, args...)
+	for _, m := range list {
+		w[m.Lane] = append(w[m.Lane], m)
+	}
+	return w, err
+}
+
+// queued returns the queued messages for which a condition holds, in its order.
+func (s Outbox) queued(ctx context.Context, where string, args ...any) (list []QueuedMessage, err error) {
+	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, frame_left, lane, attempts FROM message WHERE `+where, args,
+		func(r *sql.Rows) error {
+			var q QueuedMessage
+			m, err := scanMessage(withTail{r, []any{&q.FrameLeft, &q.Lane, &q.Attempts}})
+			q.Message = m
+			list = append(list, q)
+			return err
+		})
 	return list, err
 }
 
 // ChatKind classifies a queued message by the history of the message and of its chat.
 type ChatKind string
 
-// The kinds of queued messages. Repeating: an earlier attempt may have sent the message. The
-// other kinds depend on its chat. Answering: a message from the chat arrived lately. Known: the
+// The kinds of queued messages. Answering: a message from the chat arrived lately. Known: the
 // chat has a message that reached or may have reached the network. Fresh: it has none.
 const (
-	Repeating ChatKind = "repeating"
 	Answering ChatKind = "answering"
 	Known     ChatKind = "known"
 	Fresh     ChatKind = "fresh"
@@ -266,52 +419,68 @@ func hasMessages() string {
 		AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
 }
 
-// NextOf returns up to limit messages of a kind that a device still has to send, oldest
-// first, except those of some chats. An inbound message counts as lately arrived from since on.
+// NextOf returns up to limit messages of each lane and of one kind that a device still has to
+// send, except those of some chats and those of [Outbox.Repeating]. An inbound message counts as
+// lately arrived from since on.
 func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time,
-	except []string, limit int) ([]QueuedMessage, error) {
-	if kind == Repeating {
-		return s.queued(ctx, ` AND m.frame_left = 1`, device, limit)
-	}
+	except []string, limit int) (Waiting, error) {
 	where := map[ChatKind]string{ // with a bare EXISTS for Known, SQLite would take another index
 		Answering: wroteLately(),
 		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(),
 		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
 	if len(except) == 0 {
-		return s.queued(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
+		return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
 	}
-	return s.queued(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
+	return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
 }
 
-// MarkSending records, before the first frame leaves, that a message may have reached the
-// network from now on. ok is false when the message is no longer queued.
-func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID) (ok bool, err error) {
-	o := &markSending{id: id}
+// MarkSending records, before the first frame leaves, that an attempt to send a message begins,
+// and that the message may have reached the network from now on; earlier is the number of
+// attempts before. ok is false when the message is no longer queued.
+func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID, earlier int) (ok bool, err error) {
+	o := &markSending{id: id, again: earlier > 0, at: postern.TimeOf(s.db.Now())}
 	err = write(ctx, s.core, o)
 	return o.ok, err
 }
 
 type markSending struct {
-	id postern.MessageID
-	ok bool
+	id    postern.MessageID
+	again bool // there were attempts before
+	at    postern.Time
+	ok    bool
 }
 
 // About keeps the order of the mark among other writes.
 func (*markSending) About() db.About { return db.About{} }
 
-var markMessages = db.NewStatement("message",
-	`UPDATE message SET status = 'sending', frame_left = 1 [FROM @rows]
-		WHERE id = @message AND status IN `+unsent)
+var markMessages = db.NewStatement("message, began",
+	`UPDATE message SET status = 'sending', frame_left = 1, attempts = attempts + 1, attempted_at = @began,
+		attempt_outcome = '' [FROM @rows] WHERE id = @message AND status IN `+unsent)
+
+// logSends moves the attempt before an attempt to the log. A message holds its last attempt, so
+// that those that are sent at once, as nearly all are, have no further rows.
+var logSends = db.NewStatement("message",
+	`INSERT INTO send_attempt (message_id, number, at, outcome)
+	SELECT id, attempts, attempted_at, attempt_outcome FROM message [, @rows]
+	WHERE id = @message AND status IN `+unsent+` AND attempts > 0
+	ON CONFLICT (message_id, number) DO NOTHING`)
 
 // WriteAll marks messages.
 func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
 	rows, places := make([][]any, 0, len(list)), make(map[postern.MessageID]int, len(list))
+	var repeated [][]any
 	for _, p := range list {
 		if _, twice := places[p.Value.id]; !twice {
 			places[p.Value.id] = len(rows)
-			rows = append(rows, []any{p.Value.id})
+			rows = append(rows, []any{p.Value.id, p.Value.at})
 		}
+		if p.Value.again {
+			repeated = append(repeated, []any{p.Value.id})
+		}
+	}
+	if _, err := t.Each(logSends, repeated); err != nil {
+		return err
 	}
 	changed, err := t.Which(markMessages, rows)
 	for _, p := range list {
@@ -320,11 +489,12 @@ func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
 	return err
 }
 
-// NoFrameLeft withdraws the mark of MarkSending when the first attempt provably sent
-// nothing.
-func (s Outbox) NoFrameLeft(id postern.MessageID) {
+// NotConnected records that an attempt provably sent nothing. If it was the first one, it
+// withdraws the mark of MarkSending.
+func (s Outbox) NotConnected(id postern.MessageID, first bool) {
 	s.db.Later(db.Func(func(t *db.Tx) error {
-		return t.Exec(`UPDATE message SET frame_left = 0 WHERE id = $1 AND status = 'sending'`, id)
+		return t.Exec(`UPDATE message SET frame_left = CASE WHEN $2 = 1 THEN 0 ELSE frame_left END,
+			attempt_outcome = $3 WHERE id = $1 AND status = 'sending'`, id, first, postern.AttemptNotConnected)
 	}))
 }
 

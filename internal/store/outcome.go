@@ -19,6 +19,8 @@ type FinishOutbound struct {
 	Refund    bool // return the unit to the quota: no frame ever left
 	At        postern.Time
 	SentAt    postern.Time // the network's time, for Sent
+
+	Attempt postern.AttemptOutcome // of the last attempt; "" leaves it as it is
 }
 
 // Finish ends the sending of a message. It does nothing when the message is no longer
@@ -28,8 +30,9 @@ func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return wri
 // About keeps the order of the outcome among other writes.
 func (o FinishOutbound) About() db.About { return db.About{} }
 
-var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund",
-	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at,
+var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund, now, attempt",
+	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at, finished_at = @now,
+	attempt_outcome = CASE WHEN @attempt = '' THEN attempt_outcome ELSE @attempt END,
 	frame_left = CASE WHEN @refund = 1 THEN 0 ELSE frame_left END [FROM @rows]
 	WHERE id = @message AND status IN `+unsent+` RETURNING `+messageColumns)
 
@@ -44,7 +47,9 @@ func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) erro
 			continue // only the first can change anything
 		}
 		outcomes[o.MessageID] = o
-		rows = append(rows, []any{o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund})
+		rows = append(rows, []any{
+			o.MessageID, o.Status, o.Failure.Code, o.Failure.Detail, o.SentAt, o.Refund, o.At, o.Attempt,
+		})
 	}
 	ended, err := scanMessages(t, finishMessages, rows)
 	if err != nil {
@@ -153,8 +158,9 @@ func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.M
 		return Messages(s).Get(ctx, ws, id)
 	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled' WHERE workspace_id = $1 AND id = $2
-			AND about = '' AND frame_left = 0 AND status IN ('queued', 'scheduled') RETURNING `+messageColumns, ws, id))
+		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled', finished_at = $3
+			WHERE workspace_id = $1 AND id = $2 AND about = '' AND frame_left = 0 AND status IN ('queued', 'scheduled')
+			RETURNING `+messageColumns, ws, id, at))
 		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.MessageNotCancelable, "the message was sent already, or has ended")
 		}
@@ -175,27 +181,48 @@ func (s Outbox) Due(ctx context.Context, now postern.Time, limit int) (n int, er
 	if err != nil || !due {
 		return 0, err // the common case costs no write
 	}
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n = 0
-		return t.Rows(`UPDATE message SET status = 'queued' WHERE status = 'scheduled' AND id IN (SELECT id FROM message
-			WHERE status = 'scheduled' AND send_at <= $1 ORDER BY send_at LIMIT $2 + 0) RETURNING device_id`,
-			[]any{now, limit}, func(r *sql.Rows) error {
-				var device postern.DeviceID
-				err := r.Scan(&device)
-				t.Wake(OutboundQueued, string(device))
-				n++
-				return err
-			})
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
+		n, err = queueDue(t, now, limit)
+		return err
 	}))
 	return n, err
 }
 
-// ChangeScheduled changes a message that is still scheduled: its text, its time, or both.
+var queueScheduled = db.NewStatement("message, in_lane, now",
+	`UPDATE message SET status = 'queued', lane = @in_lane, queued_at = @now [FROM @rows]
+		WHERE id = @message AND status = 'scheduled'`)
+
+func queueDue(t *db.Tx, now postern.Time, limit int) (n int, err error) {
+	var due []postern.Message
+	err = t.Rows(`SELECT id, device_id, chat_id, priority FROM message
+		WHERE status = 'scheduled' AND send_at <= $1 ORDER BY send_at LIMIT $2 + 0`,
+		[]any{now, limit}, func(r *sql.Rows) error {
+			var m postern.Message
+			err := r.Scan(&m.ID, &m.DeviceID, &m.ChatID, &m.Priority)
+			due = append(due, m)
+			return err
+		})
+	if err != nil {
+		return 0, err
+	}
+	lanes, err := joinLanes(t, due)
+	rows := make([][]any, len(due))
+	for i, m := range due {
+		rows[i] = []any{m.ID, lanes.of(m), now}
+		wakeSender(t, m.DeviceID, lanes.of(m))
+	}
+	if err == nil {
+		_, err = t.Each(queueScheduled, rows)
+	}
+	return len(due), err
+}
+
+// ChangeScheduled changes a message that is still scheduled: its text, time and priority.
 func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts []Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5, extra = $6 WHERE workspace_id = $1
-			AND id = $2 AND status = 'scheduled'`, m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt,
-			extraOf(m.Content))
+		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5, extra = $6, priority = $7
+			WHERE workspace_id = $1 AND id = $2 AND status = 'scheduled'`,
+			m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt, extraOf(m.Content), m.Priority)
 		if err == nil && n == 0 {
 			err = postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
 		}
@@ -208,7 +235,7 @@ func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts [
 
 // unsendable selects messages still to be sent by a device that has no link.
 const unsendable = `SELECT id, frame_left FROM message WHERE device_id = $1 AND status IN ` + unsent + `
-	AND EXISTS (SELECT 1 FROM device WHERE id = $1 AND status NOT IN ` + slotStates + `) ORDER BY n LIMIT $2 + 0`
+	AND EXISTS (SELECT 1 FROM device WHERE id = $1 AND status NOT IN ` + slotStates + `) ORDER BY lane, n LIMIT $2 + 0`
 
 // failQueued fails the messages that a device can no longer send because it has lost its
 // link, a chunk at a time. The change of the device's state comes first: from then on no

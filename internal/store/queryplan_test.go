@@ -61,6 +61,14 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 			return err
 		}
 	}
+	repeating := func() error {
+		_, err := db.Outbox.Repeating(t.Context(), "d", 65)
+		return err
+	}
+	waiting := func() error {
+		_, err := db.Outbox.Next(t.Context(), "d", nil, 65)
+		return err
+	}
 	due := func() error {
 		_, err := db.Deliveries.Due(t.Context(), "e", testNow, false, 9)
 		return err
@@ -69,7 +77,8 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		read func() error
 		want []string
 	}{
-		"repeating":  {next(Repeating), []string{"INDEX message_repeat (device_id=?"}},
+		"repeating":  {repeating, []string{"INDEX message_repeat (device_id=?"}},
+		"waiting":    {waiting, []string{"INDEX message_queue (device_id=? AND lane=?)"}},
 		"answering":  {next(Answering), []string{lately}},
 		"known":      {next(Known), []string{lately, known}},
 		"fresh":      {next(Fresh), []string{lately, known}},
@@ -83,11 +92,37 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		unsendable: "SEARCH message USING INDEX message_queue (device_id=?",
-		withQueue:  "SEARCH message USING INDEX message_queue (device_id>?",
+		readPosition:  "SEARCH w USING COVERING INDEX message_queue (device_id=? AND lane=? AND n<?)",
+		readActions:   "USING INDEX message_about (device_id=? AND about=?)",
+		readEvents:    "USING INDEX event_message (message_id=?)",
+		readLastPosts: "USING INDEX delivery_event (event_id=?)",
+		unsendable:    "SEARCH message USING INDEX message_queue (device_id=?",
+		withQueue:     "SEARCH message USING COVERING INDEX message_queue (device_id>?",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)
+		}
+	}
+}
+
+// Accepting a message looks at the messages of its chat that wait, and at no others.
+func TestLanesAreLookedUpByIndexes(t *testing.T) {
+	t.Parallel()
+	db, ran := engine{}.openTraced(t)
+	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	queue(t, db, d)
+	got := plansOf(t, db, ran, func() error {
+		m := outbound(d)
+		m.Priority = postern.HighPriority
+		return db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 10})
+	})
+	for _, want := range []string{
+		"SEARCH w USING COVERING INDEX message_queue (device_id=? AND lane=?)", // do others than normal ones wait?
+		"SEARCH m USING INDEX message_waiting (chat_id=? AND device_id=?)",     // of the chat
+		"SEARCH message USING INDEX message_waiting (chat_id=? AND device_id=?)",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the plans are %s\nwant %s", got, want)
 		}
 	}
 }
@@ -161,7 +196,7 @@ func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
 	db := engine{}.open(t)
 	for query, want := range map[string]string{
 		devicesByState:  "USING COVERING INDEX device_state",
-		messagesQueued:  "SCAN message USING INDEX message_expiry", // an index of the queue only
+		messagesQueued:  "SCAN message USING COVERING INDEX message_queue", // an index of the queue only
 		messagesLeft:    "USING INDEX message_repeat (device_id>?)",
 		deliveriesWait:  "USING COVERING INDEX delivery_due",
 		deliveriesDue:   "USING COVERING INDEX delivery_due (endpoint_id=? AND due_at<?)",

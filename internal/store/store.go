@@ -281,6 +281,7 @@ const (
 	DeviceChanged   Topic = "device"   // desired or status [device]
 	LinkChanged     Topic = "link"     // code or outcome [device]
 	OutboundQueued  Topic = "outbound" // a message waits to be sent [device]
+	OutboundUrgent  Topic = "urgent"   // a message with high priority does [device]
 	DeliveryDue     Topic = "delivery" // an event waits for its first attempt [endpoint]
 	RetryDue        Topic = "retry"    // a retry was requested, or queued by a replay [endpoint]
 	EndpointChanged Topic = "endpoint" // created, activated, deleted [endpoint]

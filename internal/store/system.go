@@ -24,14 +24,15 @@ type SystemStatus struct {
 	OldestDue postern.Time // when the oldest of these became due; 0 when none is due
 }
 
-// messagesLeft names the device, although it asks for all of them, so that SQLite uses the
-// index of the messages that have left instead of scanning the whole queue.
+// messagesLeft names the device and asks for an order, although it counts the messages of all
+// devices, so that SQLite uses the index of the messages that have left instead of scanning the
+// whole queue.
 const (
 	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
 	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ` + unsent + `
 		LIMIT $1 + 0) counted`
 	messagesLeft = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > ''
-		AND status IN ` + unsent + ` LIMIT $1 + 0) counted`
+		AND status IN ` + unsent + ` ORDER BY device_id, n LIMIT $1 + 0) counted`
 	deliveriesWait = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id
 		WHERE d.status = 'pending' LIMIT $1 + 0) counted`
 	// With CROSS JOIN, SQLite keeps the order of the tables, so that it does not scan

@@ -243,6 +243,56 @@ func edit(id, text string) *waE2E.Message {
 	}}}
 }
 
+// The caption of a file is edited like a text, at both ends, and the file stays.
+func TestCaptionsAreEdited(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		a := newActing(t, k)
+		for i, tt := range []struct{ kind, name string }{{"image", "a.jpg"}, {"document", "a.pdf"}} {
+			content := picture(t, asJPEG)
+			file := uploadFile(t, a.c, tt.name, content)
+			post := func(more map[string]any) (m postern.Message) {
+				t.Helper()
+				body := withFile(file, map[string]any{"type": tt.kind, "deviceId": a.d.ID, "to": reader}, more)
+				a.c.Call("POST", "/v1/messages", body, 202, &m)
+				return a.c.AwaitMessage(m.ID, postern.Read)
+			}
+			m := post(map[string]any{"body": "helo"})
+			a.act("PATCH", string(m.ID), "", map[string]any{"body": "hello"})
+			e := a.event(postern.MessageEdited, 2*i+1)
+			if e["body"] != "hello" || e["editedAt"] == nil || from(e["media"], "id") != string(file.ID) {
+				t.Errorf("message.edited = %v", e)
+			}
+			shown, err := k.Vendor.ShownMessage(reader, m.NetworkID)
+			if err != nil || shown.Body != "hello" || !shown.Edited || shown.Type != tt.kind || shown.Media == nil {
+				t.Fatalf("the phone shows %+v, %v", shown, err)
+			}
+			sent := a.shown().GetEditedMessage().GetMessage().GetProtocolMessage().GetEditedMessage()
+			if inner := sent.GetDocumentWithCaptionMessage().GetMessage(); inner != nil {
+				sent = inner
+			}
+			if c := sent.GetImageMessage().GetCaption() + sent.GetDocumentMessage().GetCaption(); c != "hello" ||
+				len(sent.GetImageMessage().GetMediaKey())+len(sent.GetDocumentMessage().GetMediaKey()) == 0 {
+				t.Errorf("the phone gets %v", sent)
+			}
+			bare := post(nil)
+			a.c.Call("PATCH", "/v1/messages/"+string(bare.ID), map[string]any{"body": "x"}, 409, nil)
+
+			a.c.Call("POST", "/v1/sandbox/devices/"+string(a.d.ID)+"/inbound",
+				withFile(file, map[string]any{"type": tt.kind, "from": reader, "body": "god morning"}, nil), 200, nil)
+			id, _ := a.event(postern.MessageReceived, i+1)["id"].(string)
+			var theirs postern.Message
+			a.c.Call("GET", "/v1/messages/"+id, nil, 200, &theirs)
+			if _, err := k.Vendor.Edit(t.Context(), phone, reader, theirs.NetworkID, "good morning"); err != nil {
+				t.Fatal(err)
+			}
+			e = a.event(postern.MessageEdited, 2*i+2)
+			if e["id"] != id || e["body"] != "good morning" || e["type"] != tt.kind || e["media"] == nil {
+				t.Errorf("message.edited = %v", e)
+			}
+		}
+	})
+}
+
 // Votes are decrypted in both directions, replace each other, and are counted.
 func TestVotesGoBothWays(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
@@ -370,6 +420,8 @@ func TestActionsAreChecked(t *testing.T) {
 		{"PATCH", "", map[string]any{"body": ""}, 422},
 		{"PUT", "/reaction", map[string]any{"emoji": ""}, 422},
 		{"PUT", "/reaction", map[string]any{"emoji": "\n"}, 422},
+		{"PUT", "/reaction", map[string]any{"emoji": "ok"}, 422},
+		{"PUT", "/reaction", map[string]any{"emoji": "👍👍"}, 422},
 		{"PATCH", "", map[string]any{"body": "x", "type": "text"}, 422},
 		{"PUT", "/pin", map[string]any{"duration": 60}, 422},
 	} {

@@ -27,6 +27,7 @@ type Fake struct {
 	shown    map[string][]Shown
 	files    map[string]*fakeFile        // by reference
 	sent     map[string]network.Outbound // by network id
+	order    []string                    // texts of messages, as they were sent
 }
 
 var (
@@ -251,6 +252,7 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 	s.f.show(m.ChatID, Shown{ID: m.NetworkID, Body: m.Content.Text, At: at})
 	a.recipients[m.NetworkID] = m.ChatID
 	s.f.sent[m.NetworkID] = m
+	s.f.order = append(s.f.order, m.Content.Text)
 	a.deliver(network.Receipt{
 		NetworkIDs: []string{m.NetworkID}, Chats: []string{m.ChatID}, Status: postern.Delivered, At: at,
 	})

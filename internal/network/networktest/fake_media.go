@@ -57,6 +57,13 @@ func (f *Fake) Sent(networkID string) (network.Outbound, bool) {
 	return m, ok
 }
 
+// Order returns the texts of the messages that were sent, in the order in which they were.
+func (f *Fake) Order() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.order)
+}
+
 // Attach lets a contact send a document with a file to an account.
 func (f *Fake) Attach(_ context.Context, account, from string, data []byte) (string, error) {
 	return f.Inbound(account, network.Inbound{

@@ -21,8 +21,13 @@ func (c *conn) action(ctx context.Context, to types.JID, m network.Outbound) (*w
 	case postern.KindRevoke:
 		return c.cli.BuildRevoke(to, types.EmptyJID, id), nil
 	case postern.KindEdit:
-		text, err := content.ToWire(content.Outgoing{Content: postern.Text(m.Content.Text)})
-		return c.cli.BuildEdit(to, id, text), err
+		edited := postern.Text(m.Content.Text)
+		if m.File != nil { // a caption is edited by sending the whole message
+			edited = m.Target.Content
+			edited.Text = m.Content.Text
+		}
+		msg, err := content.ToWire(content.Outgoing{Content: edited, File: m.File})
+		return c.cli.BuildEdit(to, id, msg), err
 	case postern.KindVote:
 		return c.vote(ctx, to, m)
 	case postern.KindPin:
