@@ -29,6 +29,8 @@ func TestPhonesCall(t *testing.T) {
 	if end := await[*events.CallTerminate](a, "the end of the call", nil); end.CallID != id {
 		t.Errorf("the end is that of %s, want %s", end.CallID, id)
 	}
+	acknowledged := func() bool { return v.Accounts()[0].Queued == 0 }
+	until(t, v, "the call is acknowledged", acknowledged)
 	a.wa.Disconnect()
 	if _, err := v.Call(t.Context(), alice, carol, vendorsim.Call{Group: true}); err != nil {
 		t.Fatal(err)
@@ -40,7 +42,8 @@ func TestPhonesCall(t *testing.T) {
 		t.Errorf("the notice is %+v", notice)
 	}
 	write(t, v, bob, "hello")
-	a.message("hello") // the calls were acknowledged, and block nothing
+	a.message("hello") // the calls block nothing
+	until(t, v, "everything is acknowledged", acknowledged)
 	if n := count[*events.CallOffer](a); n != 0 {
 		t.Errorf("the first call came %d times more", n)
 	}

@@ -115,6 +115,9 @@ func (v queues) acknowledged(cp *companion, match func(*delivery) bool) *deliver
 	d := cp.queue[i]
 	v.dropDelivery(cp, i)
 	v.pump(cp)
+	if len(cp.queue) == 0 {
+		v.notify()
+	}
 	return d
 }
 

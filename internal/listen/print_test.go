@@ -93,7 +93,7 @@ func TestObjectIsForPrograms(t *testing.T) {
 		{received, true, nil, `{"eventId":"evt_1","type":"message.received",` + head + `,"messageId":"msg_1","from":"+15551234567","to":"+15550001111","event":` + received + `}`},
 		{failed, false, &outcome{500, 3 * time.Millisecond, &egress.Error{Reason: egress.Status, Err: os.ErrInvalid}}, `{"eventId":"evt_2","type":"message.failed",` + head + `,"messageId":"msg_2","from":"+15550001111","to":"+15551234567","status":"failed","forward":{"taken":false,"httpStatus":500,"reason":"status","durationMs":3}}`},
 		{dropped, false, &outcome{200, 12 * time.Millisecond, nil}, `{"eventId":"evt_3","type":"device.disconnected",` + head + `,"status":"disconnected","forward":{"taken":true,"httpStatus":200,"durationMs":12}}`},
-		{unknown, false, nil, `{"eventId":"evt_4","type":"call.received",` + head + `}`},
+		{unknown, false, nil, `{"eventId":"evt_4","type":"group.joined",` + head + `}`},
 	} {
 		if got := (printer{json: true, text: tt.text}).line(t, tt.body, tt.o); got != tt.want+"\n" {
 			t.Errorf("printed as\n%swant\n%s", got, tt.want)
