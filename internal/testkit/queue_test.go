@@ -165,6 +165,10 @@ func TestTimeline(t *testing.T) {
 		a.event(postern.MessageReaction, 1)
 		a.write(&waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{Key: key(m.NetworkID), Text: new("🎉")}})
 		a.event(postern.MessageReaction, 2)
+		a.act("PUT", string(m.ID), "/pin", map[string]any{"duration": 86400})
+		a.event(postern.MessagePinned, 1)
+		a.act("DELETE", string(m.ID), "/pin", nil)
+		a.event(postern.MessageUnpinned, 1)
 		a.write(edit(m.NetworkID, "I owe you a million")) // has no effect
 		a.write(&waE2E.Message{Conversation: new("bye")})
 		a.event(postern.MessageReceived, 1)
@@ -175,11 +179,13 @@ func TestTimeline(t *testing.T) {
 		way := []string{"accepted", "queued", "attempt 1 sent", "sent", "delivered", "read"}
 		acts := []string{
 			"action reaction " + phone + " 👍 sent", "action reaction " + reader + " 🎉 received",
+			"action pin " + phone + "  sent", "action unpin " + phone + "  sent",
 			"action edit " + phone + "  failed DEVICE_LOGGED_OUT",
 		}
 		told := []string{
 			"webhook message.sent 1 200", "webhook message.delivered 1 200", "webhook message.read 1 200",
 			"webhook message.reaction 1 200", "webhook message.reaction 1 200",
+			"webhook message.pinned 1 200", "webhook message.unpinned 1 200",
 		}
 		want := slices.Sorted(slices.Values(slices.Concat(way, acts, told)))
 		var got []string
