@@ -199,7 +199,7 @@ func (s *State) scanMessage(r *sql.Rows) error {
 	return err
 }
 
-// orphans lists the stored contents that are none of hashes.
+// orphans lists the stored contents whose hashes are not in the list.
 func orphans(dir, workspace string, hashes map[string]bool) (list []string) {
 	stored, _ := filepath.Glob(filepath.Join(dir, "media", cmp.Or(workspace, "*"), "*", "*")) // the pattern is valid
 	for _, name := range stored {

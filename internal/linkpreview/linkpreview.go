@@ -31,8 +31,8 @@ const (
 // ErrNoPage means that what was fetched is not a page with a title.
 var ErrNoPage = errors.New("this is no web page with a title")
 
-// First returns the first link of a text to a page on the web, as it is written there; "" if
-// there is none.
+// First returns the first link to a web page in a text, as it is written there, or "" if the text
+// has no such link.
 func First(text string) string {
 	links, err := xurls.StrictMatchingScheme(`(?i:https?://)`)
 	if err != nil {
@@ -45,8 +45,8 @@ func First(text string) string {
 	return link
 }
 
-// Address returns the URL at which the page of a link is fetched: its fragment stays with the
-// reader, and characters beyond ASCII are written as the web does. It returns "" if there is none.
+// Address returns the URL from which the page of a link is fetched, without the fragment and with
+// characters beyond ASCII escaped. It returns "" if the link does not lead to a page.
 func Address(link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -163,7 +163,7 @@ func line(s string, limit int) string {
 	return s
 }
 
-// absolute returns the URL of a reference of a page; "" if there is none.
+// absolute resolves a reference in a page to a URL. It returns "" if that is not possible.
 func absolute(page, reference string) string {
 	base, err := url.Parse(page)
 	if err != nil || reference == "" {

@@ -83,8 +83,8 @@ func (c *Converter) prepareImage(ctx context.Context, path, mimeType string) (Pr
 	return p, err
 }
 
-// quickThumbnail makes the thumbnail of a JPEG file without decoding all of its pixels. If the
-// file is of an unusual form or damaged, there is none, and an error.
+// quickThumbnail makes the thumbnail of a JPEG file without decoding all of its pixels. It
+// returns an error if the file is damaged or of an unusual form.
 func (c *Converter) quickThumbnail(ctx context.Context, path string, size image.Point, o int) (b []byte, err error) {
 	quick := func(r io.Reader) (image.Image, error) { return smalljpeg.Decode(r, thumbnailSide) }
 	err = c.decodeWith(ctx, quick, path, int64(size.X)*int64(size.Y)/8, func(img image.Image) error {

@@ -20,14 +20,25 @@ import (
 
 // lines is a log that can be written to from anywhere.
 type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu   sync.Mutex
+	more sync.Cond // of mu, after each line; await needs it
+	buf  bytes.Buffer
 }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.more.Broadcast()
 	return l.buf.Write(p)
+}
+
+// await waits until the log contains a text.
+func (l *lines) await(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.more.L = &l.mu; !bytes.Contains(l.buf.Bytes(), []byte(text)); {
+		l.more.Wait()
+	}
 }
 
 func (l *lines) String() string {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -363,9 +362,7 @@ func TestEndOfAConnectionEndsItsTransfers(t *testing.T) {
 	ended := make(chan error, 1)
 	dst := onDisk(t, nil)
 	go func() { ended <- c.Download(t.Context(), m.File, dst) }()
-	for !strings.Contains(log.String(), "retrying in") { // whatsmeow waits before its next attempt
-		time.Sleep(time.Millisecond)
-	}
+	log.await("retrying in") // whatsmeow waits before its next attempt
 	promptly(t, func() {
 		c.Stop(t)
 		if err := <-ended; err == nil || errors.Is(err, network.ErrMediaGone) {
