@@ -426,7 +426,7 @@ func (d *driver) attach(dev device, in map[string]any) error {
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := control.Do(req)
 	if err != nil {
 		return err
 	}

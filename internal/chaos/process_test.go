@@ -307,9 +307,14 @@ func startVendor(t *testing.T, bin, dir string) *vendor {
 	}
 }
 
+// control makes requests to the vendor. It does not use http.DefaultTransport because the end
+// of each httptest.Server closes the idle connections of that one, which fails a POST that has
+// just taken one of them.
+var control = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+
 // ask calls the control interface.
 func (v *vendor) ask(method, path string, in, out any) error {
-	return caller{http.DefaultClient, nil}.call(method, v.control+path, in, out)
+	return caller{control, nil}.call(method, v.control+path, in, out)
 }
 
 // caller makes requests that must be answered with 2xx.

@@ -137,7 +137,7 @@ func fetch(t *testing.T, address, accept string) (coding string, body []byte) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Accept-Encoding", accept)
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,6 +117,11 @@ type client struct {
 	http *http.Client
 }
 
+// transport makes the requests of the tests. It is not http.DefaultTransport because the end of
+// each httptest.Server closes the idle connections of that one, which fails a POST that has
+// just taken one of them.
+var transport = http.DefaultTransport.(*http.Transport).Clone()
+
 func (s *site) browser() *client {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -124,8 +129,7 @@ func (s *site) browser() *client {
 	}
 	return &client{
 		s,
-		&http.Client{Jar: jar, CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
+		&http.Client{Jar: jar, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
 	}

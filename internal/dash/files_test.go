@@ -449,7 +449,7 @@ func TestASlowFileArrives(t *testing.T) {
 	}
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	req.AddCookie(&http.Cookie{Name: "postern", Value: c.token()})
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (c *client) out(path string) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := transport.RoundTrip(req)
 	if err != nil {
 		c.t.Fatal(err)
 	}

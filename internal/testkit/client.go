@@ -63,9 +63,14 @@ func (c *Client) Do(method, path string, body any, header ...string) Answer {
 	return c.answer(req)
 }
 
+// Transport makes the requests of the tests. It is not http.DefaultTransport because the end of
+// each httptest.Server closes the idle connections of that one, which fails a POST that has
+// just taken one of them.
+var Transport = http.DefaultTransport.(*http.Transport).Clone()
+
 func (c *Client) answer(req *http.Request) Answer {
 	c.kit.t.Helper()
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := Transport.RoundTrip(req)
 	if err != nil {
 		c.kit.t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestT16InventedAddressBeginsNoNewCount(t *testing.T) {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i))
 		req.Header.Set("Forwarded", fmt.Sprintf("for=198.51.100.%d", i))
-		res, err := http.DefaultClient.Do(req)
+		res, err := (&http.Client{Transport: testkit.Transport}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	browser := &http.Client{Jar: jar}
+	browser := &http.Client{Jar: jar, Transport: testkit.Transport}
 	const password, email = "canary words of a password", "canary@example.com"
 	link := k.SetUpURL()
 	post := func(to string, form url.Values) { posts(t, browser, to, form) }
@@ -91,10 +91,10 @@ func TestGatewayStopsWhenItsMailIsSent(t *testing.T) {
 	k := testkit.Start(t)
 	m := k.BootWithMail()
 	const email = "ada@example.com"
-	posts(t, http.DefaultClient, k.SetUpURL(),
+	posts(t, &http.Client{Transport: testkit.Transport}, k.SetUpURL(),
 		url.Values{"workspace": {"acme"}, "email": {email}, "password": {"four plain words here"}})
 	time.AfterFunc(time.Second, m.Hold())
-	posts(t, http.DefaultClient, k.URL()+"/signin/forgotten", url.Values{"email": {email}})
+	posts(t, &http.Client{Transport: testkit.Transport}, k.URL()+"/signin/forgotten", url.Values{"email": {email}})
 	k.Stop()
 	if list := m.Mails(); len(list) != 1 || list[0].To != email {
 		t.Errorf("when it has stopped, there are the mails %+v", list)

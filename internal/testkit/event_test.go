@@ -70,7 +70,7 @@ func streamed(t *testing.T, k *testkit.Kit, c *testkit.Client, after string, n i
 	}
 	req.Header.Set("Authorization", "Bearer "+c.Key)
 	req.Header.Set("Last-Event-ID", after)
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := testkit.Transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func newVisitor(t *testing.T) *visitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &visitor{t, &http.Client{Jar: jar}}
+	return &visitor{t, &http.Client{Jar: jar, Transport: testkit.Transport}}
 }
 
 func (v *visitor) do(method, url string, header ...string) (status int, h http.Header, body string) {

@@ -83,7 +83,7 @@ func (v *visitor) sends(base, device, to string) {
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
 	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultTransport.RoundTrip(req)
+	res, err := testkit.Transport.RoundTrip(req)
 	if err != nil {
 		v.t.Fatal(err)
 	}
