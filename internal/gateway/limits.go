@@ -18,6 +18,7 @@ const (
 
 	defaultExpiry = 24 * time.Hour
 	indexEvery    = time.Second     // after all words are written
+	indexRest     = 4               // pause between chunks of words, as a multiple of the time of a chunk
 	linkLife      = time.Hour       // of a link to a file
 	mediaWait     = 2 * time.Second // for a file that is being fetched
 	sweepAge      = 2 * time.Hour   // of stored bytes that a sweep may remove

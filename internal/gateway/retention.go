@@ -57,7 +57,7 @@ func (g Maintenance) IndexWords(ctx context.Context) error {
 		}
 		wait := indexEvery
 		if more {
-			wait = time.Since(began) // leaves at least half of the writer's time to others
+			wait = indexRest * time.Since(began)
 		}
 		if postern.Sleep(ctx, wait) != nil {
 			return nil //nolint:nilerr // the server stops

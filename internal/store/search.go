@@ -362,92 +362,101 @@ func tenantWord(ws postern.WorkspaceID) string { return strings.ReplaceAll(strin
 //
 // Single writer: order. A message with a smaller number never commits later.
 func (s Messages) IndexWords(ctx context.Context) (more bool, err error) {
-	due, err := s.exists(ctx, `SELECT CASE WHEN EXISTS (SELECT 1 FROM message WHERE n > (SELECT max(n) FROM word_place))
-		OR EXISTS (SELECT 1 FROM word_change) THEN 1 ELSE 0 END`)()
-	if err != nil || !due {
-		return false, err // the common case costs no write
+	var place int64
+	if err := s.db.Row(ctx, `SELECT max(n) FROM word_place`, nil, &place); err != nil {
+		return false, err
 	}
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		var place int64
-		if err := t.Row(`SELECT max(n) FROM word_place`, nil, &place); err != nil {
-			return err
-		}
-		fresh, last, n, err := readWords(t, `n > $1 ORDER BY n LIMIT $2 + 0`, place, wordChunk)
-		if err != nil {
-			return err
-		}
-		changed, _, m, err := readWords(t, `n IN (SELECT n FROM word_change WHERE n <= $1 ORDER BY n LIMIT $2 + 0)`,
-			place, wordChunk)
-		if err != nil {
-			return err
-		}
-		more = n == wordChunk || m == wordChunk
-		return saveWords(t, append(changed, fresh...), max(place, last))
-	}))
-	return more, err
+	fresh, moreFresh, err := s.readWords(ctx, `n > $1 ORDER BY n LIMIT $2 + 0`, place)
+	if err != nil {
+		return false, err
+	}
+	changed, moreChanged, err := s.readWords(ctx,
+		`n IN (SELECT n FROM word_change WHERE n <= $1 ORDER BY n LIMIT $2 + 0)`, place)
+	if err != nil || len(fresh)+len(changed) == 0 {
+		return false, err
+	}
+	return moreFresh || moreChanged, s.saveWords(ctx, fresh, changed)
 }
 
 // worded is a message with its words.
 type worded struct {
 	n         int64
 	workspace postern.WorkspaceID
+	kind      postern.Kind
+	text      string
 	words     []string
 }
 
-// readWords reads messages for which a condition holds. It returns those with words, the number
-// of the last one and how many there are.
-func readWords(t *db.Tx, where string, args ...any) (list []worded, last int64, n int, err error) {
-	err = t.Rows(`SELECT `+messageColumns+`, n FROM message WHERE `+where, args, func(r *sql.Rows) error {
-		w := worded{}
-		m, err := scanMessage(withTail{r, []any{&w.n}})
-		n, last, w.workspace = n+1, max(last, w.n), m.WorkspaceID
-		if m.About == "" {
-			w.words = words.Of(m.Content.Texts()...)
-		}
-		list = append(list, w)
-		return err
-	})
-	return list, last, n, err
+// readWords returns messages for which a condition holds, with their words: at most wordChunk,
+// and no more after wordBytes of their texts. The texts are split here and not in the writer, for
+// which other workspaces wait.
+func (s Messages) readWords(ctx context.Context, where string, place int64) (list []worded, more bool, err error) {
+	size := 0
+	err = s.db.Rows(ctx, `SELECT `+messageColumns+`, n FROM message WHERE `+where, []any{place, wordChunk},
+		func(r *sql.Rows) error {
+			if size >= wordBytes {
+				return errPageFull
+			}
+			w := worded{}
+			m, err := scanMessage(withTail{r, []any{&w.n}})
+			w.workspace, w.kind, w.text = m.WorkspaceID, m.Content.Kind, m.Content.Text
+			if m.About == "" {
+				w.words = words.Of(m.Content.Texts()...)
+				size += len(w.text)
+			}
+			list = append(list, w)
+			return err
+		})
+	return list, len(list) == wordChunk || errors.Is(err, errPageFull), unlessFull(err)
 }
 
 var (
 	dropText    = db.NewStatement("place", `DELETE FROM message_word WHERE rowid = @place`)
 	dropVectors = db.NewStatement("place, workspace", `DELETE FROM message_word [USING @rows]
 		WHERE workspace_id = @workspace AND n = CAST(@place AS BIGINT)`)
-	forgetChange = db.NewStatement("place", `DELETE FROM word_change [USING @rows] WHERE n = @place`)
-	addText      = db.NewStatement("rowid, tenant, words", `INSERT INTO message_word (rowid, tenant, words) @values`)
-	addVectors   = db.NewStatement("place, workspace, vector", `INSERT INTO message_word (n, workspace_id, words)
-		SELECT CAST(@place AS BIGINT), @workspace, CAST(@vector AS tsvector) [FROM @rows]`)
+	addText = db.NewStatement("place, tenant, split", `INSERT INTO message_word (rowid, tenant, words)
+		SELECT @place, @tenant, @split WHERE EXISTS (SELECT 1 FROM message WHERE n = @place)`)
+	addVectors = db.NewStatement("place, workspace, vector", `INSERT INTO message_word (n, workspace_id, words)
+		SELECT CAST(@place AS BIGINT), @workspace, CAST(@vector AS tsvector) [FROM @rows]
+		WHERE EXISTS (SELECT 1 FROM message WHERE n = CAST(@place AS BIGINT))`)
+	forgetChange = db.NewStatement("place, kind, content", `DELETE FROM word_change [USING @rows]
+		WHERE n = CAST(@place AS BIGINT) AND NOT EXISTS (SELECT 1 FROM message m
+			WHERE m.n = CAST(@place AS BIGINT) AND (m.type <> @kind OR m.body <> @content))`)
 )
 
-// saveWords replaces the words of messages.
-func saveWords(t *db.Tx, list []worded, place int64) error {
-	places := make([][]any, len(list))
-	for i, w := range list {
-		places[i] = []any{w.n}
-	}
-	save := saveText
-	if t.Postgres() {
-		save = saveVectors
-	}
-	if err := save(t, list, places); err != nil {
-		return err
-	}
-	if _, err := t.Each(forgetChange, places); err != nil {
-		return err
-	}
-	return t.Exec(`UPDATE word_place SET n = $1`, place)
+// saveWords replaces the words of messages. Meanwhile a message may have been deleted, which
+// leaves nothing to find, or changed, which is noted in word_change: so only the changes whose
+// words these are may be forgotten.
+func (s Messages) saveWords(ctx context.Context, fresh, changed []worded) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		save := saveText
+		if t.Postgres() {
+			save = saveVectors
+		}
+		if err := save(t, slices.Concat(changed, fresh)); err != nil {
+			return err
+		}
+		var rows [][]any
+		for _, w := range changed {
+			rows = append(rows, []any{w.n, w.kind, w.text})
+		}
+		if _, err := t.Each(forgetChange, rows); err != nil || len(fresh) == 0 {
+			return err
+		}
+		return t.Exec(`UPDATE word_place SET n = $1`, fresh[len(fresh)-1].n)
+	}))
 }
 
 // saveText replaces words in the full-text table of SQLite.
-func saveText(t *db.Tx, list []worded, places [][]any) error {
-	var rows [][]any
+func saveText(t *db.Tx, list []worded) error {
+	var gone, rows [][]any
 	for _, w := range list {
+		gone = append(gone, []any{w.n})
 		if len(w.words) > 0 {
 			rows = append(rows, []any{w.n, tenantWord(w.workspace), strings.Join(w.words, " ")})
 		}
 	}
-	if _, err := t.Each(dropText, places); err != nil {
+	if _, err := t.Each(dropText, gone); err != nil {
 		return err
 	}
 	_, err := t.Each(addText, rows)
@@ -455,7 +464,7 @@ func saveText(t *db.Tx, list []worded, places [][]any) error {
 }
 
 // saveVectors replaces words in the table of PostgreSQL.
-func saveVectors(t *db.Tx, list []worded, _ [][]any) error {
+func saveVectors(t *db.Tx, list []worded) error {
 	var gone, rows [][]any
 	for _, w := range list {
 		gone = append(gone, []any{w.n, w.workspace})

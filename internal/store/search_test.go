@@ -330,12 +330,7 @@ func TestSearchFindsWords(t *testing.T) {
 		if got := find(MessageSearch{Text: "invoice"}); !slices.Equal(got, []string{"b"}) {
 			t.Errorf("after an edit, the old word finds %q", got)
 		}
-		for from, more := int64(0), true; more; {
-			var err error
-			if from, more, err = db.Messages.Remove(t.Context(), d.WorkspaceID, math.MaxInt64, from); err != nil {
-				t.Fatal(err)
-			}
-		}
+		removeAll(t, db, d.WorkspaceID)
 		receive(d, "c", "a new one")
 		index()
 		if got := find(MessageSearch{Text: "invoice"}); got != nil {
@@ -464,5 +459,108 @@ func goesBy(t *testing.T, db *Store, query, index string) {
 	query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "'1'") // EXPLAIN takes no parameters
 	if got := plan(t, db, query); !strings.Contains(got, index) {
 		t.Errorf("the plan is %s\nwant %s", got, index)
+	}
+}
+
+// Splitting long texts takes time, for which no other workspace waits: a chunk has few of them.
+func TestWordsAreWrittenInSmallChunks(t *testing.T) {
+	t.Parallel()
+	db := engine{}.open(t)
+	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	for i := range 4 {
+		o := inboundOf(d, strconv.Itoa(i), "lid:1", strings.Repeat("x", wordBytes))
+		if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chunks := 1
+	for {
+		more, err := db.Messages.IndexWords(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			break
+		}
+		chunks++
+	}
+	if chunks != 4 {
+		t.Errorf("the words of 4 long texts are written in %d chunks", chunks)
+	}
+}
+
+// A message that changes or is deleted while its text is split is found by its new words, or not
+// at all.
+func TestWordsOfAMessageThatChangesMeanwhile(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		write := func(id, about, text string) {
+			o := inboundOf(d, id, "lid:1", text)
+			if o.Message.About = about; about != "" {
+				o.Message.Content.Kind = postern.KindEdit
+			}
+			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read := func(where string) []worded {
+			list, _, err := db.Messages.readWords(t.Context(), where+` ORDER BY n LIMIT $2 + 0`, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		want := func(when, word string, ids ...string) {
+			t.Helper()
+			p, err := db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Text: word}, MessagePlace{}, 10)
+			var got []string
+			for _, m := range p.Messages {
+				got = append(got, m.NetworkID)
+			}
+			if err != nil || !slices.Equal(got, ids) {
+				t.Errorf("%s, %q finds %q, want %q: %v", when, word, got, ids, err)
+			}
+		}
+		write("a", "", "first")
+		fresh := read(`n > $1`)
+		write("e1", "a", "second")
+		if err := db.Messages.saveWords(t.Context(), fresh, nil); err != nil {
+			t.Fatal(err)
+		}
+		indexAll(t, db)
+		want("after a change of a new message", "second", "a")
+		want("after a change of a new message", "first")
+
+		write("e2", "a", "third")
+		changed := read(`n > $1 AND n IN (SELECT n FROM word_change)`)
+		write("e3", "a", "fourth")
+		if err := db.Messages.saveWords(t.Context(), nil, changed); err != nil {
+			t.Fatal(err)
+		}
+		indexAll(t, db)
+		want("after two changes", "fourth", "a")
+		want("after two changes", "third")
+
+		write("e4", "a", "fifth")
+		changed = read(`n > $1 AND n IN (SELECT n FROM word_change)`)
+		removeAll(t, db, d.WorkspaceID)
+		if err := db.Messages.saveWords(t.Context(), nil, changed); err != nil {
+			t.Fatal(err)
+		}
+		left := int64(0)
+		if err := db.db.Row(t.Context(), `SELECT count(*) FROM message_word`, nil, &left); err != nil || left != 0 {
+			t.Errorf("after the removal of all messages, there are words of %d: %v", left, err)
+		}
+	})
+}
+
+func removeAll(t *testing.T, db *Store, ws postern.WorkspaceID) {
+	t.Helper()
+	for from, more := int64(0), true; more; {
+		var err error
+		if from, more, err = db.Messages.Remove(t.Context(), ws, math.MaxInt64, from); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

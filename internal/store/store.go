@@ -236,6 +236,7 @@ const (
 	commonWord    = 10             // of plainScan messages have a word that is looked for in their order
 	wordScan      = 20_000         // entries of PostgreSQL's words in which a page looks for common ones
 	wordChunk     = 500            // messages whose words are written in one operation
+	wordBytes     = 64 << 10       // of their texts, after which the operation has enough
 	textScan      = 2000           // workspaces or users among which one page searches a text
 
 	// lineWait is how long an event delivered in order waits for the one before it in its
