@@ -33,6 +33,10 @@ const (
 	// restartWait bounds the wait for the vendor's order to reconnect after a
 	// pairing.
 	restartWait = 10 * time.Second
+	// readRate and readBurst bound the bytes that are read from a connection: about 2,000
+	// messages per second of ordinary length, and as many at once.
+	readRate  = 1 << 20 // bytes per second
+	readBurst = 1 << 20
 	// handlingTime is how long a stanza counts as being handled if nothing shows the end.
 	handlingTime = time.Second
 	// maxOpenStanzas bounds the stanzas whose handling is watched.

@@ -12,8 +12,11 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"time"
 
 	"postern/internal/egress"
+
+	"golang.org/x/time/rate"
 )
 
 // target is the address of the vendor.
@@ -134,7 +137,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return resp, nil // not upgraded; whatsmeow's dialler returns an error
 	}
-	s := &stream{ReadWriteCloser: rwc, wire: w, gone: make(chan struct{})}
+	s := newStream(rwc, w)
 	resp.Body = s
 	if !w.hold(s, cancel) {
 		return nil, errors.Join(errAborted, s.Close())
@@ -209,13 +212,24 @@ func (w *wire) released() <-chan struct{} {
 }
 
 // stream is the upgraded connection that whatsmeow reads.
+//
+// It reads at most readBurst bytes at once and readRate bytes per second after that. Handling a
+// long text takes the processor 10 ms, so an account that is sent many of them would delay all
+// others. What waits stays with the vendor, and nothing is lost.
 type stream struct {
 	io.ReadWriteCloser
 	wire  *wire
+	limit *rate.Limiter
 	begun bool          // the vendor has sent something
 	last  *bytes.Reader // the empty frame, once it is needed
 	once  sync.Once
 	gone  chan struct{} // closed by Close
+}
+
+func newStream(rwc io.ReadWriteCloser, w *wire) *stream {
+	return &stream{
+		ReadWriteCloser: rwc, wire: w, limit: rate.NewLimiter(readRate, readBurst), gone: make(chan struct{}),
+	}
 }
 
 // Close is called by whatsmeow's WebSocket after it has stopped reading.
@@ -238,7 +252,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	if s.last != nil {
 		return s.last.Read(p)
 	}
-	n, err := s.ReadWriteCloser.Read(p)
+	n, err := s.ReadWriteCloser.Read(p[:min(len(p), readBurst)])
+	time.Sleep(s.limit.ReserveN(time.Now(), n).Delay())
 	closing := n > 0 && p[0] == 0x88 && !s.begun // a WebSocket close instead of an answer
 	if (err != nil && n == 0 || closing) && s.wire.waiting() && !s.closed() {
 		s.last = bytes.NewReader([]byte(emptyFrame))
