@@ -101,7 +101,7 @@ func TestFigures(t *testing.T) {
 	for _, m := range []struct {
 		name    string
 		measure func(*testing.T) []figure
-	}{{"devices", devices}, {"accept", accept}, {"traffic", traffic}, {"files", files}, {"deliver", deliver}, {"slow", slow},
+	}{{"devices", devices}, {"accept", accept}, {"device", device}, {"traffic", traffic}, {"files", files}, {"deliver", deliver}, {"slow", slow},
 		{"isolate", isolate}, {"memory", memory}, {"pages", pages}, {"search", search}, {"neighbour", neighbour}} {
 		if *only != "" && *only != m.name {
 			continue
@@ -275,37 +275,50 @@ func bareCommits(t *testing.T) float64 {
 	return rate
 }
 
-const (
-	fleet     = 50 // devices used in traffic
-	perDevice = 40 // messages of each device in a sample
-)
+// fleet are devices that have the same load.
+type fleet struct {
+	devices   int
+	perDevice int // messages of each device in a sample
+	callers   int // that send messages by each device
+}
 
-// traffic measures texts through 50 devices: sent until the vendor has confirmed them,
-// and received until a webhook receiver has answered. It compares them with plain clients
-// that only send and decrypt.
-func traffic(t *testing.T) []figure {
+// traffic measures texts through 50 devices.
+func traffic(t *testing.T) []figure { return trafficOf(t, fleet{50, 40, 1}, 0, 0) }
+
+// device measures texts through one device and ten.
+func device(t *testing.T) []figure {
+	return append(trafficOf(t, fleet{1, 400, 16}, 0.95, 0.9), trafficOf(t, fleet{10, 100, 2}, 1.5, 1.3)...)
+}
+
+// trafficOf measures texts: sent until the vendor has confirmed them, and received until a
+// webhook receiver has answered. It compares them with plain clients that only send and decrypt.
+func trafficOf(t *testing.T, all fleet, sent, received float64) []figure {
 	k := testkit.Start(t)
 	c := k.Workspace("enterprise")
 	hooks := c.Receive("message.received")
 	var list []postern.Device
-	for n := range fleet {
+	for n := range all.devices {
 		list = append(list, c.Link(fmt.Sprintf("+1555000%04d", n)))
 	}
-	clients := bareClients(t, k)
+	clients := bareClientsOf(t, k, all.devices)
+	each := fmt.Sprintf("%d devices", all.devices)
+	if all.devices == 1 {
+		each = "one device"
+	}
 	sends := figure{
-		name: "texts sent, 50 devices", unit: "/s",
+		name: "texts sent, " + each, unit: "/s", floor: sent,
 		extra: "accepted to confirmed by the vendor (two peers on such a machine: 872 to 1,320/s); bare: whatsmeow on its sqlstore, the same fsync",
 	}
 	inbound := figure{
-		name: "texts received, 50 devices", unit: "/s",
+		name: "texts received, " + each, unit: "/s", floor: received,
 		extra: "written to answered by the webhook receiver (two peers on such a machine, not durable: 850 to 1,130/s); bare: whatsmeow, decrypted and dropped",
 	}
-	const total = fleet * perDevice
+	total := all.devices * all.perDevice
 	for round := range rounds {
-		sends.ours = append(sends.ours, timed(total, func() { sendAll(t, c, k, list) }))
+		sends.ours = append(sends.ours, timed(total, func() { all.send(t, c, k, list) }))
 		sends.bare = append(sends.bare, timed(total, func() {
-			inParallel(fleet, func(n int) error {
-				for range perDevice {
+			inParallel(all.devices, func(n int) error {
+				for range all.perDevice {
 					if err := clients.Send(t.Context(), n, "15005550002", "A message of ordinary length."); err != nil {
 						return err
 					}
@@ -314,11 +327,11 @@ func traffic(t *testing.T) []figure {
 			}, t)
 		}))
 		inbound.ours = append(inbound.ours, timed(total, func() {
-			write(t, k, "+1555000%04d")
+			all.receive(t, k, "+1555000%04d")
 			hooks.AwaitCount(postern.MessageReceived, (round+1)*total)
 		}))
 		inbound.bare = append(inbound.bare, timed(total, func() {
-			write(t, k, "+1555900%04d")
+			all.receive(t, k, "+1555900%04d")
 			if err := clients.AwaitReceived(t.Context(), (round+1)*total); err != nil {
 				t.Fatal(err)
 			}
@@ -346,11 +359,6 @@ func inParallel(n int, do func(int) error, t *testing.T) {
 	group.Wait()
 }
 
-func bareClients(t *testing.T, k *testkit.Kit) *bare.Clients {
-	t.Helper()
-	return bareClientsOf(t, k, fleet)
-}
-
 func bareClientsOf(t *testing.T, k *testkit.Kit, n int) *bare.Clients {
 	t.Helper()
 	clients, err := bare.OpenClients(t.Context(), k.Vendor, t.TempDir())
@@ -370,11 +378,11 @@ func bareClientsOf(t *testing.T, k *testkit.Kit, n int) *bare.Clients {
 	return clients
 }
 
-// write lets a contact write to every account of the fleet.
-func write(t *testing.T, k *testkit.Kit, number string) {
+// receive lets a contact write to every account of the fleet.
+func (f fleet) receive(t *testing.T, k *testkit.Kit, number string) {
 	t.Helper()
-	inParallel(fleet, func(n int) error {
-		for range perDevice {
+	inParallel(f.devices, func(n int) error {
+		for range f.perDevice {
 			if _, err := k.Vendor.Send(t.Context(), fmt.Sprintf(number, n), "+15551234567",
 				"A message of ordinary length."); err != nil {
 				return err
@@ -384,13 +392,13 @@ func write(t *testing.T, k *testkit.Kit, number string) {
 	}, t)
 }
 
-// sendAll lets every device send, and waits until the vendor has confirmed everything.
-func sendAll(t *testing.T, c *testkit.Client, k *testkit.Kit, list []postern.Device) {
+// send lets every device send, and waits until the vendor has confirmed everything.
+func (f fleet) send(t *testing.T, c *testkit.Client, k *testkit.Kit, list []postern.Device) {
 	t.Helper()
-	inParallel(len(list), func(n int) error {
+	inParallel(f.devices*f.callers, func(n int) error {
 		call := caller(c, "POST", k.URL()+"/v1/messages",
-			`{"deviceId":"`+string(list[n].ID)+`","to":"+15005550002","body":"A message of ordinary length."}`, 202)
-		for range perDevice {
+			`{"deviceId":"`+string(list[n%f.devices].ID)+`","to":"+15005550002","body":"A message of ordinary length."}`, 202)
+		for range f.perDevice / f.callers {
 			if err := call(); err != nil {
 				return err
 			}

@@ -58,8 +58,9 @@ type Session interface {
 
 	// Send sends m and waits for the network's answer until ctx is done. It
 	// returns the network's time of the message. A [*Rejected] is final.
-	// [ErrNotConnected] means that nothing was sent. After any other error the
-	// outcome is unknown, and m may be sent again with the same NetworkID.
+	// [ErrNotConnected] means that nothing was sent, and so does an error of m.Leave, which
+	// Send returns. After any other error the outcome is unknown, and m may be sent again with
+	// the same NetworkID.
 	Send(ctx context.Context, m Outbound) (time.Time, error)
 
 	// Upload hands a file to the network, for messages of a kind. What it returns is part of
@@ -117,6 +118,19 @@ type Outbound struct {
 	File      *Attachment // the file of a message that carries one
 	Picture   []byte      // of the content's LinkPreview: a small JPEG; nil for none
 	Timer     Timer       // of the chat
+
+	// Leave waits until it is recorded that m may leave; nil: it may. It returns an error if m
+	// must not leave. A driver calls it as late as possible before the first frame that contains
+	// m, and may call it several times: what it does before then costs no time.
+	Leave func() error
+}
+
+// MayLeave calls Leave.
+func (m Outbound) MayLeave() error {
+	if m.Leave == nil {
+		return nil
+	}
+	return m.Leave()
 }
 
 // Timer is after how long the messages of a chat disappear on the phones. A message without the

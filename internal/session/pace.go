@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -149,6 +150,13 @@ func (l *liveSession) lookAgain(waits ...time.Duration) {
 // tried, because the next batch goes without it. So do actions that wait for a repetition,
 // because the next batch looks further.
 func (l *liveSession) sendSome(
+	list []store.QueuedMessage, turns *turns, hold func(store.QueuedMessage) time.Duration,
+) (tried int, wait time.Duration, err error) {
+	tried, wait, err = l.sendEach(list, turns, hold)
+	return tried, wait, errors.Join(err, l.finish())
+}
+
+func (l *liveSession) sendEach(
 	list []store.QueuedMessage, turns *turns, hold func(store.QueuedMessage) time.Duration,
 ) (tried int, wait time.Duration, err error) {
 	behind := 0

@@ -41,6 +41,8 @@ type liveSession struct {
 	retry  map[postern.MessageID]resend
 	turns  map[store.ChatKind]*turns // of the lanes; with a pace for each kind of chat
 	behind int                       // actions that the last batch found waiting for a repetition
+	ended  *store.FinishOutbound     // the outcome of the last attempt, to be written with what is next
+	ending []func() error            // wait for the outcomes before it
 	held   []string                  // chats whose next message waits for its file
 	paced  *time.Timer               // starts the sender again when the pace allows one more
 }
@@ -251,8 +253,13 @@ func (l *liveSession) forget() error {
 }
 
 // sendOne makes one attempt. An error means that the store did not record the
-// outcome, or that the connection has ended: the message stays in the queue.
+// attempt, or that the connection has ended: the message stays in the queue.
+//
+// The mark that the message may leave is handed to the store before the message is encrypted, and
+// the outcome together with the mark of the next message: with the keys of the recipient, which
+// the driver writes, that is one commit for each message.
 func (l *liveSession) sendOne(m store.QueuedMessage) error {
+	l.startFinish()
 	if now := l.e.db.Now(); m.ExpiresAt <= now {
 		_, err := l.e.db.Outbox.Expire(l.ctx, now, expireChunk)
 		return err
@@ -267,15 +274,21 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if out.Timer, err = l.timerOf(m.ChatID); err != nil {
 		return err
 	}
-	if ok, err := l.e.db.Outbox.MarkSending(l.ctx, m.ID, m.Attempts); err != nil || !ok {
-		return err
-	}
+	out.Leave = l.e.db.Outbox.MarkSending(m.ID, m.Attempts)
 	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
 	defer cancel()
 	began := time.Now()
 	at, err := l.session.Send(ctx, out)
 	l.e.log.Info("message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID,
 		"outcome", outcome(err), "duration_ms", time.Since(began).Milliseconds())
+	if err != nil {
+		switch why := out.Leave(); {
+		case errors.Is(why, store.ErrNotQueued):
+			return nil
+		case why != nil: // nothing has left
+			return why
+		}
+	}
 	return l.settle(m, at, err)
 }
 
@@ -286,35 +299,60 @@ func outcome(err error) string {
 		return "sent"
 	case errors.As(err, &rejected):
 		return string(rejected.Code)
+	case errors.Is(err, store.ErrNotQueued):
+		return "not-queued"
 	case errors.Is(err, network.ErrNotConnected):
 		return "not-connected"
 	}
 	return "unknown"
 }
 
-// settle records the outcome of an attempt, even if the connection has ended.
+// settle notes the outcome of an attempt, for startFinish or finish.
 func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) error {
-	ctx := context.WithoutCancel(l.ctx)
 	now := postern.TimeOf(time.Now())
 	var rejected *network.Rejected
 	switch {
 	case err == nil:
 		delete(l.retry, m.ID)
-		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
+		l.ended = &store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now, Attempt: postern.AttemptSent,
-		})
+		}
+		return nil
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
-		return l.e.db.Outbox.Finish(ctx, store.FinishOutbound{
+		l.ended = &store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
 			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail}, Attempt: refusal(rejected.Code),
-		})
+		}
+		return nil
 	case errors.Is(err, network.ErrNotConnected):
 		l.e.db.Outbox.NotConnected(m.ID, !m.FrameLeft)
 		return err
 	}
 	l.repeat(m.Message)
 	return nil
+}
+
+// startFinish hands the outcome of the last attempt to the store.
+func (l *liveSession) startFinish() {
+	if l.ended != nil {
+		l.ending = append(l.ending, l.e.db.Outbox.StartFinish(*l.ended))
+		l.ended = nil
+	}
+}
+
+// finish waits until the outcomes of all attempts are recorded, even if the connection has
+// ended. The queue must not be read again before.
+func (l *liveSession) finish() (err error) {
+	if l.ended != nil {
+		err = l.e.db.Outbox.Finish(context.WithoutCancel(l.ctx), *l.ended)
+		l.ended = nil
+	}
+	for _, wait := range l.ending {
+		err = errors.Join(err, wait())
+	}
+	l.ending = nil
+	return err
 }
 
 // refusal returns the outcome of the attempt that a refusal ends. A message that ends unconfirmed

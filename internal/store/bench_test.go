@@ -139,7 +139,7 @@ func BenchmarkSend(b *testing.B) {
 				QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40}); err != nil {
 				return err
 			}
-			if _, err := db.Outbox.MarkSending(b.Context(), m.ID, 0); err != nil {
+			if err := db.Outbox.MarkSending(m.ID, 0)(); err != nil {
 				return err
 			}
 			if err := db.Outbox.Finish(b.Context(),

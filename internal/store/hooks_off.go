@@ -32,6 +32,14 @@ func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
 	return s.db.Do(ctx, db.Item(value))
 }
 
+// startWrite hands a hot write to the engine and does not hurry it. The function that it returns
+// waits, once, until the write is durable or refused.
+func startWrite[T db.Hot[T]](s *core, value T) (wait func() error) {
+	done := make(chan error, 1)
+	s.db.After(db.Item(value), func(err error) { done <- err })
+	return func() error { return <-done }
+}
+
 // writeThen hands a hot write to the engine and does not wait; see [db.DB.After].
 func writeThen[T db.Hot[T]](s *core, value T, then func(error)) {
 	s.db.After(db.Item(value), then)

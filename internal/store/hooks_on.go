@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -36,6 +37,16 @@ func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
 		return err
 	}
 	return failed(after)
+}
+
+// startWrite is write for a caller that waits later.
+func startWrite[T db.Hot[T]](s *core, value T) (wait func() error) {
+	done := make(chan error, 1)
+	writeThen(s, value, func(err error) { done <- err })
+	return func() error {
+		_, _, after := places(value)
+		return cmp.Or(<-done, failed(after))
+	}
 }
 
 // writeThen is write for a caller that does not wait.

@@ -43,8 +43,8 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ok, err := db.Outbox.MarkSending(t.Context(), m.ID, 0); !ok || err != nil {
-			t.Fatalf("MarkSending = %v, %v", ok, err)
+		if err := db.Outbox.MarkSending(m.ID, 0)(); err != nil {
+			t.Fatal(err)
 		}
 		receipt(postern.Read) // before the network's answer to the send
 		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
@@ -67,8 +67,8 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		never, maybe, took := queue(t, db, d), queue(t, db, d), queue(t, db, d)
 		for _, m := range []postern.Message{maybe, took} {
-			if ok, err := db.Outbox.MarkSending(t.Context(), m.ID, 0); !ok || err != nil {
-				t.Fatal(ok, err)
+			if err := db.Outbox.MarkSending(m.ID, 0)(); err != nil {
+				t.Fatal(err)
 			}
 		}
 		db.Outbox.NotConnected(took.ID, true)
@@ -251,7 +251,7 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		queue(t, db, d)
 		left := queue(t, db, d)
-		if _, err := db.Outbox.MarkSending(t.Context(), left.ID, 0); err != nil {
+		if err := db.Outbox.MarkSending(left.ID, 0)(); err != nil {
 			t.Fatal(err)
 		}
 		e, err := d.Event(postern.DeviceUnlinked)

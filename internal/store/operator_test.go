@@ -42,7 +42,7 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 			for range 3 {
 				queue(t, db, d)
 			}
-			if ok, err := db.Outbox.MarkSending(ctx, queue(t, db, d).ID, 0); err != nil || !ok {
+			if err := db.Outbox.MarkSending(queue(t, db, d).ID, 0)(); err != nil {
 				t.Fatal("it cannot be marked", err)
 			}
 			sent := queue(t, db, d)

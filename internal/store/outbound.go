@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -435,13 +436,23 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
 }
 
+// ErrNotQueued means that a message is no longer queued, so that it must not be sent.
+var ErrNotQueued = errors.New("the message is no longer queued")
+
 // MarkSending records, before the first frame leaves, that an attempt to send a message begins,
 // and that the message may have reached the network from now on; earlier is the number of
-// attempts before. ok is false when the message is no longer queued.
-func (s Outbox) MarkSending(ctx context.Context, id postern.MessageID, earlier int) (ok bool, err error) {
+// attempts before. It returns before that is durable. The function that it returns waits for
+// it, and returns [ErrNotQueued] when the message is no longer queued. The mark shares its
+// commit with what is written next.
+func (s Outbox) MarkSending(id postern.MessageID, earlier int) (wait func() error) {
 	o := &markSending{id: id, again: earlier > 0, at: postern.TimeOf(s.db.Now())}
-	err = write(ctx, s.core, o)
-	return o.ok, err
+	done := startWrite(s.core, o)
+	return sync.OnceValue(func() error {
+		if err := done(); err != nil || o.ok {
+			return err
+		}
+		return ErrNotQueued
+	})
 }
 
 type markSending struct {

@@ -27,6 +27,10 @@ type FinishOutbound struct {
 // queued.
 func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return write(ctx, s.core, o) }
 
+// StartFinish is Finish for a caller that waits later, with the function that it returns. The
+// outcome shares its commit with what is written next.
+func (s Outbox) StartFinish(o FinishOutbound) (wait func() error) { return startWrite(s.core, o) }
+
 // About keeps the order of the outcome among other writes.
 func (o FinishOutbound) About() db.About { return db.About{} }
 

@@ -25,10 +25,16 @@ type SessionKey struct {
 type WriteSessionKeys struct {
 	Account string
 	Keys    []SessionKey
+	Patient bool // another write follows, whose commit the keys may share
 }
 
 // About keeps the order of the keys.
-func (o WriteSessionKeys) About() db.About { return db.About{} }
+func (o WriteSessionKeys) About() db.About {
+	if o.Patient {
+		return db.About{Urgency: db.Patient}
+	}
+	return db.About{}
+}
 
 // keyPlace identifies a key.
 type keyPlace struct{ account, kind, name string }

@@ -44,6 +44,7 @@ func TestDriver(t *testing.T, open func(t *testing.T) World) {
 		{"a session becomes live", testLive},
 		{"nothing is sent without a connection", testSendOffline},
 		{"a message is sent under its id", testSend},
+		{"a message that may not leave is not sent", testLeave},
 		{"a number off the network is refused", testSendUnknownNumber},
 		{"receipts follow a message", testReceipts},
 		{"a contact's message arrives once", testInbound},

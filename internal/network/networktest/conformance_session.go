@@ -78,6 +78,28 @@ func testSend(t *testing.T, w World) {
 	}
 }
 
+func testLeave(t *testing.T, w World) {
+	c := live(t, w, ownNumber)
+	canceled := errors.New("canceled")
+	m := outbound("3EB000000000000000AE", friendNumber, "canceled")
+	m.Leave = func() error { return canceled }
+	if _, err := c.Send(t.Context(), m); !errors.Is(err, canceled) {
+		t.Errorf("send = %v, want the error of Leave", err)
+	}
+	asked := 0
+	m = outbound("3EB000000000000000AF", friendNumber, "next")
+	m.Leave = func() error { asked++; return nil }
+	if _, err := c.Send(t.Context(), m); err != nil || asked == 0 {
+		t.Errorf("send = %v after %d calls of Leave", err, asked)
+	}
+	mustShow(t, w, friendNumber, m.NetworkID, "next")
+	for _, shown := range w.Vendor.Shown(friendNumber) {
+		if shown.Body == "canceled" {
+			t.Error("the phone shows a message that could not leave")
+		}
+	}
+}
+
 func testSendUnknownNumber(t *testing.T, w World) {
 	c := live(t, w, ownNumber)
 	_, err := c.Send(t.Context(), outbound("3EB000000000000000AC", NumberUnknown, "hello"))

@@ -226,6 +226,9 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, fmt.Errorf("fake: %w", err)
 	}
+	if err := m.MayLeave(); err != nil {
+		return time.Time{}, err
+	}
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	a := s.f.accounts[s.account]

@@ -61,6 +61,9 @@ func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE
 func (c *conn) confirm(
 	ctx context.Context, to types.JID, m network.Outbound, how types.ReceiptType,
 ) (time.Time, error) {
+	if err := m.MayLeave(); err != nil {
+		return time.Time{}, err
+	}
 	now := time.Now()
 	if err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, to, how); err != nil {
 		return time.Time{}, unsent("send", err)

@@ -23,12 +23,14 @@ var (
 // rest, and reports success for a message that the recipient cannot read. So the
 // stanza is inspected where whatsmeow logs it, right before writing it. If it
 // holds no copy for the recipient's phone, the context of the send is canceled,
-// and whatsmeow does not write it.
+// and whatsmeow does not write it. The same happens if the message may not leave.
 type outgoing struct {
-	mu     sync.Mutex // guards the fields below
-	id     string     // of the message that is being sent; "" if there is none
-	fate   fate
-	cancel context.CancelFunc
+	mu       sync.Mutex // guards the fields below
+	id       string     // of the message that is being sent; "" if there is none
+	mayLeave func() error
+	cancel   context.CancelFunc
+	fate     fate
+	why      error // the error of mayLeave
 }
 
 // fate is the outcome of the inspection.
@@ -37,22 +39,23 @@ type fate uint8
 const (
 	unseen  fate = iota // the message was not written
 	left                // it was about to be written, with a copy for the recipient
-	refused             // it was stopped
+	refused             // it was stopped, because it held no copy
+	withheld            // it was stopped, because it may not leave
 )
 
 // expect begins to wait for a message; cancel stops its sending.
-func (o *outgoing) expect(id string, cancel context.CancelFunc) {
+func (o *outgoing) expect(id string, mayLeave func() error, cancel context.CancelFunc) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.id, o.fate, o.cancel = id, unseen, cancel
+	o.id, o.mayLeave, o.cancel, o.fate, o.why = id, mayLeave, cancel, unseen, nil
 }
 
-// done returns the outcome for the message.
-func (o *outgoing) done() fate {
+// done returns the outcome for the message. why is the reason for which it was withheld.
+func (o *outgoing) done() (f fate, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.id, o.cancel = "", nil
-	return o.fate
+	o.id, o.mayLeave, o.cancel = "", nil, nil
+	return o.fate, o.why
 }
 
 // saw inspects a stanza that is about to be written. Answers to retry requests
@@ -61,19 +64,41 @@ func (o *outgoing) saw(node *waBinary.Node) {
 	if node.Tag != "message" {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	id, _ := node.Attrs["id"].(string)
 	participants, ok := node.GetOptionalChildByTag("participants")
-	if !ok || id == "" || id != o.id {
+	mayLeave := o.expected(id)
+	if !ok || mayLeave == nil {
 		return
 	}
+	f, why := left, error(nil)
 	if !hasCopy(node, participants) {
-		o.fate = refused
-		o.cancel()
+		f = refused
+	} else if why = mayLeave(); why != nil {
+		f = withheld
+	}
+	o.settle(id, f, why)
+}
+
+// expected returns the mayLeave of the message that is being sent, if it has an id.
+func (o *outgoing) expected(id string) (mayLeave func() error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if id == "" || id != o.id {
+		return nil
+	}
+	return o.mayLeave
+}
+
+// settle notes the outcome for a message, and stops it unless it leaves.
+func (o *outgoing) settle(id string, f fate, why error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if id != o.id { // its sending has ended meanwhile
 		return
 	}
-	o.fate = left
+	if o.fate, o.why = f, why; f != left {
+		o.cancel()
+	}
 }
 
 // hasCopy reports whether the recipient's phone, device 0, gets an <enc>.

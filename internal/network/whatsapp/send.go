@@ -99,10 +99,12 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.out.expect(m.NetworkID, cancel)
+	c.out.expect(m.NetworkID, m.MayLeave, cancel)
 	resp, err := c.cli.SendMessage(ctx, to, msg,
 		whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout})
-	switch outcome := c.out.done(); {
+	switch outcome, why := c.out.done(); {
+	case outcome == withheld:
+		return time.Time{}, why
 	case outcome == refused:
 		return time.Time{}, errNoCopy
 	case outcome == unseen && err == nil:

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -20,21 +21,24 @@ func TestCopyForTheRecipient(t *testing.T) {
 		return waBinary.Node{Tag: "to", Attrs: waBinary.Attrs{"jid": jid}, Content: content}
 	}
 	enc := waBinary.Node{Tag: "enc", Attrs: waBinary.Attrs{"type": "msg"}}
+	canceled := errors.New("canceled")
 	tests := []struct {
 		name   string
 		copies []waBinary.Node
-		want   bool
+		may    error
+		want   fate
 	}{
-		{"nobody", nil, false},
-		{"own phone only", []waBinary.Node{to(own, enc)}, false},
-		{"a companion only", []waBinary.Node{to(companion, enc)}, false},
-		{"an empty copy", []waBinary.Node{to(recipient)}, false},
-		{"the phone", []waBinary.Node{to(own, enc), to(recipient, enc)}, true},
+		{"nobody", nil, nil, refused},
+		{"own phone only", []waBinary.Node{to(own, enc)}, nil, refused},
+		{"a companion only", []waBinary.Node{to(companion, enc)}, nil, refused},
+		{"an empty copy", []waBinary.Node{to(recipient)}, nil, refused},
+		{"the phone", []waBinary.Node{to(own, enc), to(recipient, enc)}, nil, left},
+		{"the phone, but too late", []waBinary.Node{to(own, enc), to(recipient, enc)}, canceled, withheld},
 	}
 	for _, tt := range tests {
 		stopped := false
 		var o outgoing
-		o.expect("ID", func() { stopped = true })
+		o.expect("ID", func() error { return tt.may }, func() { stopped = true })
 		o.saw(
 			&waBinary.Node{
 				Tag:     "message",
@@ -53,8 +57,8 @@ func TestCopyForTheRecipient(t *testing.T) {
 			Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": recipient},
 			Content: []waBinary.Node{{Tag: "participants", Content: tt.copies}},
 		})
-		if want := map[bool]fate{true: left, false: refused}[tt.want]; o.done() != want || stopped == tt.want {
-			t.Errorf("%s: fate %d, stopped %v, want a copy: %v", tt.name, o.fate, stopped, tt.want)
+		if got, why := o.done(); got != tt.want || !errors.Is(why, tt.may) || stopped == (tt.want == left) {
+			t.Errorf("%s: fate %d (%v), stopped %v, want %d", tt.name, got, why, stopped, tt.want)
 		}
 	}
 }

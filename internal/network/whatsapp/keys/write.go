@@ -68,17 +68,19 @@ func (r *Ring) startChange(ctx context.Context, fill func(*batch) error) (wait f
 	if len(b.records) == 0 {
 		return func() error { return nil }, nil
 	}
-	return r.handOver(ctx, b.records)
+	return r.handOver(ctx, b.records, false)
 }
 
 // handOver hands records to the database's writer, together with all that are
-// pending. The caller holds changing.
-func (r *Ring) handOver(ctx context.Context, records map[ref]record) (wait func() error, err error) {
+// pending. A patient write may wait for the next one. The caller holds changing.
+func (r *Ring) handOver(ctx context.Context, records map[ref]record, patient bool) (wait func() error, err error) {
 	if r.isBroken() {
 		return nil, ErrUnavailable
 	}
 	all := r.withPending(records)
-	written, err := r.store.db.SessionKeys.StartWrite(ctx, r.sealed(all))
+	keys := r.sealed(all)
+	keys.Patient = patient
+	written, err := r.store.db.SessionKeys.StartWrite(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -199,10 +201,10 @@ func (r *Ring) putLater(ctx context.Context, k ref, rec record) error {
 
 // StartFlush hands all pending records to the database without waiting. A
 // write that follows it is committed after them, usually in the same
-// transaction.
+// transaction, for which they wait a few milliseconds.
 func (r *Ring) StartFlush(ctx context.Context) error {
 	return run(ctx, r, func() error {
-		_, err := r.startFlush(ctx)
+		_, err := r.startFlush(ctx, true)
 		return err
 	})
 }
@@ -214,7 +216,7 @@ func (r *Ring) Flush(ctx context.Context) error {
 }
 
 func (r *Ring) flushPending(ctx context.Context) error {
-	wait, err := r.startFlush(ctx)
+	wait, err := r.startFlush(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -223,12 +225,12 @@ func (r *Ring) flushPending(ctx context.Context) error {
 
 // startFlush hands over the records that no change carries yet, and returns a
 // function that waits for all that is in progress.
-func (r *Ring) startFlush(ctx context.Context) (wait func() error, err error) {
+func (r *Ring) startFlush(ctx context.Context, patient bool) (wait func() error, err error) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	left, wait := r.unwritten()
 	if left {
-		return r.handOver(ctx, nil)
+		return r.handOver(ctx, nil, patient)
 	}
 	return wait, nil
 }
