@@ -77,7 +77,7 @@ demo-check: build
 
 test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each) and the API (10m), kill 600 times
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
-	$(GO) test ./internal/testkit -count=1 -run HardTexts -texts 5000 -timeout 60m -v
+	$(GO) test ./internal/testkit -count=1 -run 'HardTexts|LargeFile' -texts 5000 -largest 100 -timeout 60m -v
 	./scripts/fuzz $(LONG)
 	./scripts/fuzz $(LONG_DOCUMENT) FuzzDocument
 	$(GO) test ./internal/chaos -count=1 -run 'Point|Saboteur' -everything -v -timeout 20m

@@ -28,6 +28,7 @@ type prober struct {
 	ops     []operation
 	callers []*caller
 	turn    int
+	chance  *rand.Rand
 	seen    map[string]map[int]int                       // answers by operation and status
 	also    func(*attempt, *http.Response, []byte) error // what else must hold of an answer
 }
@@ -245,81 +246,99 @@ func FuzzDocument(f *testing.F) {
 
 // TestRequestsFromTheDocument makes the same requests as the fuzzer, by chance,
 // and checks that they are worth making: each operation is answered well and
-// refused, for every kind of mistake. Four probers share the work.
+// refused, for every kind of mistake. Four probers share the work, and end when all of that
+// has happened.
 func TestRequestsFromTheDocument(t *testing.T) {
 	t.Parallel()
-	probers := make([]*prober, 4)
-	t.Run("probers", func(t *testing.T) {
-		for i := range probers {
-			t.Run("", func(t *testing.T) {
-				t.Parallel()
-				probers[i] = newProber(t, truth)
-				probers[i].probe(22, uint64(i))
-			})
-		}
-	})
-	p := probers[0]
-	for _, other := range probers[1:] {
-		p.add(other)
+	const fewest, most = 4, 80
+	all := prober{seen: map[string]map[int]int{}}
+	var probers []*prober
+	for i := range 4 {
+		probers = append(probers, newProber(t, truth))
+		probers[i].chance = rand.New(rand.NewPCG(1, uint64(i)))
 	}
-	p.worth(t)
+	all.ops = probers[0].ops
+	for round := 0; round < fewest || round < most && len(all.missing()) > 0; round++ {
+		t.Run("round", func(t *testing.T) {
+			for _, p := range probers {
+				t.Run("prober", func(t *testing.T) {
+					t.Parallel()
+					p.probe(t)
+				})
+			}
+		})
+		for _, p := range probers {
+			all.take(p)
+		}
+	}
+	t.Logf("answers: %v", all.statuses())
+	for _, what := range all.missing() {
+		t.Error(what)
+	}
 }
 
-// add counts what another has seen.
-func (p *prober) add(other *prober) {
+// take counts what another has seen.
+func (p *prober) take(other *prober) {
 	for id, seen := range other.seen {
 		for status, n := range seen {
 			p.count(id, status, n)
 		}
 	}
+	clear(other.seen)
 }
 
-// probe makes a number of requests for each operation.
-func (p *prober) probe(each int, seed uint64) {
-	p.t.Helper()
-	chance := rand.New(rand.NewPCG(1, seed))
-	for n := range each * len(p.ops) {
+// probe makes a request for each operation.
+func (p *prober) probe(t *testing.T) {
+	p.t = t
+	for n := range p.ops {
 		data := make([]byte, 64)
 		for i := range data {
-			data[i] = byte(chance.Uint32())
+			data[i] = byte(p.chance.Uint32())
 		}
 		data[0] = byte(n)
 		if err := p.try(data); err != nil {
-			p.t.Error(err)
+			t.Error(err)
 		}
 	}
 }
 
-// worth fails when an operation was never answered well, or a kind of refusal
-// never given.
-func (p *prober) worth(t *testing.T) {
-	t.Helper()
-	all := p.used(t)
+// missing returns the operations that were never answered well, and the kinds of refusals that
+// were never given.
+func (p *prober) missing() (list []string) {
+	all := p.statuses()
 	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 431} {
 		if all[status] == 0 {
-			t.Errorf("no answer was %d: %v", status, all)
+			list = append(list, fmt.Sprintf("no answer was %d: %v", status, all))
 		}
 	}
+	return append(list, p.unused()...)
 }
 
-// used fails when an operation was never answered well, and counts the answers by status.
-func (p *prober) used(t testing.TB) (all map[int]int) {
-	t.Helper()
-	all = map[int]int{}
+// statuses counts the answers by status.
+func (p *prober) statuses() map[int]int {
+	all := map[int]int{}
+	for _, seen := range p.seen {
+		for status, n := range seen {
+			all[status] += n
+		}
+	}
+	return all
+}
+
+// unused returns the operations that were never answered well.
+func (p *prober) unused() (list []string) {
 	for _, op := range p.ops {
 		good := 0
 		for status, n := range p.seen[op.OperationID] {
-			all[status] += n
 			if status < 300 {
 				good += n
 			}
 		}
 		if good == 0 && routes()[op.OperationID].ok < 300 {
-			t.Errorf("%s was never answered well: %v", op.OperationID, p.seen[op.OperationID])
+			list = append(list, fmt.Sprintf("%s was never answered well: %v", op.OperationID, p.seen[op.OperationID]))
 		}
 	}
-	t.Logf("answers: %v", all)
-	return all
+	return list
 }
 
 // TestTheProberFindsLies lets a server answer otherwise than the document says.

@@ -100,7 +100,7 @@ func (n *neighbours) useEverything() {
 			}
 			side.furnish()
 		}
-		n.add(p)
+		n.take(p)
 	}
 }
 
@@ -116,7 +116,7 @@ func (n *neighbours) readWholePages() {
 				n.t.Errorf("%s is answered %d: %v", a.target, status, err)
 			}
 		}
-		n.add(p)
+		n.take(p)
 	}
 }
 
@@ -154,7 +154,7 @@ func (n *neighbours) ask(count int, sides ...*side) {
 	}
 	wg.Wait()
 	for _, p := range probers {
-		n.add(p)
+		n.take(p)
 	}
 }
 
@@ -284,7 +284,9 @@ func (n *neighbours) apart(held [2][]string) {
 // worth fails when the requests prove little.
 func (n *neighbours) worth() {
 	n.t.Helper()
-	n.used(n.t)
+	for _, what := range n.unused() {
+		n.t.Error(what)
+	}
 	all, kinds := 0, map[int]int{}
 	for _, seen := range n.seen {
 		for status, count := range seen {
