@@ -51,6 +51,7 @@ type account struct {
 
 	offlineUntil time.Time // logins are refused until then
 	mediaStatus  int       // the answer to every download, 0 for the file
+	stateQueries int       // by companions, since the start
 }
 
 type savedAccount struct {
@@ -83,7 +84,8 @@ type savedCompanion struct {
 	RegID    uint32   `json:"regId"`
 	SignedID uint32   `json:"signedId"` // its signed prekey
 	Signed   [32]byte `json:"signed"`
-	Sig      []byte   `json:"sig"` // 64 bytes
+	Sig      []byte   `json:"sig"`                // 64 bytes
+	Welcomed bool     `json:"welcomed,omitempty"` // it has logged in
 }
 
 func (cp *companion) lid() types.JID { return withDevice(cp.account.number.lid(), cp.saved.Device) }

@@ -86,7 +86,7 @@ func (c *conn) greet(ctx context.Context) error {
 	if reg := g.payload.GetDevicePairingData(); reg != nil {
 		return c.core.links.offerPairing(c, g.static, reg)
 	}
-	c.core.logins.login(c, g)
+	c.core.logins.login(ctx, c, g)
 	return nil
 }
 
@@ -276,12 +276,19 @@ func encodeNode(n waBinary.Node) []byte {
 }
 
 // reply answers an iq with a result.
-func (c *conn) reply(to *waBinary.Node, children ...waBinary.Node) {
+func (c *conn) reply(to *waBinary.Node, children ...waBinary.Node) { c.send(result(to, children...)) }
+
+// replyDurably is reply after all records so far are on the disk.
+func (c *conn) replyDurably(to *waBinary.Node, children ...waBinary.Node) {
+	c.sendDurable(result(to, children...))
+}
+
+func result(to *waBinary.Node, children ...waBinary.Node) waBinary.Node {
 	out := waBinary.Node{Tag: "iq", Attrs: waBinary.Attrs{
 		"from": types.ServerJID, "type": "result", "id": attr(to, "id"),
 	}}
 	if len(children) > 0 {
 		out.Content = children
 	}
-	c.send(out)
+	return out
 }

@@ -31,12 +31,13 @@ const (
 //	POST /revokes   {"account", "by", "target"}
 //	POST /votes     {"account", "by", "target", "choices"}
 //	POST /pins      {"account", "by", "target", "seconds"}
+//	POST /stars     {"account", "target", "starred"}, answers {}
 //	POST /calls     {"account", "from", "video", "group"}, answers {"callId"}
 //
 // Content… are the members of [Content]: "type" and "body" and, for most types, the member of the
 // same name. "media" is the answer to POST /media, with any of the members that the message shall
-// have. The actions at the end are those of [Vendor.React]; they answer {"networkId"}, and work as
-// "type" and "target" of POST /inbound as well.
+// have. The actions from /reactions to /pins are those of [Vendor.React]; they answer {"networkId"}, and
+// work as "type" and "target" of POST /inbound as well.
 //
 // A refused request gets 400 and {"error"}. The interface has no authentication, so serve it on
 // loopback only.
@@ -55,6 +56,7 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /revokes", control(api.revoke))
 	mux.HandleFunc("POST /votes", control(api.vote))
 	mux.HandleFunc("POST /pins", control(api.pin))
+	mux.HandleFunc("POST /stars", control(api.star))
 	mux.HandleFunc("POST /calls", control(api.call))
 	mux.HandleFunc("GET /accounts", api.listAccounts)
 	mux.HandleFunc("GET /shown", api.listShown)

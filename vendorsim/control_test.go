@@ -49,7 +49,7 @@ func TestControlRefusesNonsenseAndAnswersLists(t *testing.T) {
 		"/type":     `{}`,
 		"/receipts": `{"account":"+15550001111","networkId":"A","status":"delivered"}`,
 		"/faults":   `{"account":"*","kind":"tornado"}`,
-		"/media":    `a file of nobody`, "/reactions": `{}`, "/edits": `{}`, "/revokes": `{}`, "/votes": `{}`, "/pins": `{}`, "/calls": `{}`,
+		"/media":    `a file of nobody`, "/reactions": `{}`, "/edits": `{}`, "/revokes": `{}`, "/votes": `{}`, "/pins": `{}`, "/stars": `{}`, "/calls": `{}`,
 	} {
 		for _, b := range []string{body, "{", ""} {
 			if status, out := call("POST", path, b); status != 400 || out["error"] == "" {
@@ -153,6 +153,7 @@ func TestControlActs(t *testing.T) {
 	by("/votes", alice, poll, `,"choices":["tea"]`)
 	by("/reactions", bob, typed, `,"emoji":"👍"`)
 	by("/pins", bob, typed, `,"seconds":86400`)
+	c.request("POST", "/stars", "application/json", `{"account":"`+alice+`","target":"`+typed+`","starred":true}`)
 	by("/edits", bob, text, `,"body":"hello"`)
 	by("/edits", bob, text, `,"body":"hello!","sealed":true`)
 	if got := shown(t, v, alice, text); got.Body != "hello!" {
@@ -164,6 +165,9 @@ func TestControlActs(t *testing.T) {
 	p, l := shown(t, v, bob, poll), shown(t, v, bob, typed)
 	if len(p.Votes) != 1 || len(p.Reactions) != 1 || !l.Pinned || len(l.Reactions) != 1 || l.Location.Latitude != 1 {
 		t.Errorf("bob's phone shows %+v and %+v", p, l)
+	}
+	if !shown(t, v, alice, typed).Starred || l.Starred {
+		t.Error("alice's phone does not show the star, or bob's does")
 	}
 	if !shown(t, v, alice, text).Deleted {
 		t.Error("alice's phone still shows the deleted text")

@@ -59,6 +59,15 @@ func (a controlAPI) pin(ctx context.Context, in pinBody) (any, error) {
 	return networkID(a.vendor.Pin(ctx, in.Account, in.By, in.Target, time.Duration(in.Seconds)*time.Second))
 }
 
+type starBody struct {
+	Account, Target string
+	Starred         bool
+}
+
+func (a controlAPI) star(ctx context.Context, in starBody) (any, error) {
+	return struct{}{}, a.vendor.Star(ctx, in.Account, in.Target, in.Starred)
+}
+
 type callBody struct {
 	Account, From string
 	Call

@@ -21,8 +21,8 @@
 //	v.Scan(ctx, (<-codes).Code, "+15550001111") // now wait for events.Connected
 //
 // [Vendor.Send] then sends a text to the linked number and [Vendor.SendContent] any other [Content],
-// such as an image. [Vendor.React], [Vendor.Edit], [Vendor.Revoke], [Vendor.Vote] and [Vendor.Pin]
-// act on a message. [Vendor.Shown] returns the messages that a phone shows, [Vendor.OpenMedia] their
+// such as an image. [Vendor.React], [Vendor.Edit], [Vendor.Revoke], [Vendor.Vote], [Vendor.Pin] and
+// [Vendor.Star] act on a message. [Vendor.Shown] returns the messages that a phone shows, [Vendor.OpenMedia] their
 // files, [Vendor.Ledger] the messages that passed through the network. [Vendor.Receipt] confirms a
 // message and [Vendor.Fault] causes a failure. [Vendor.Watch] notifies of changes, so that tests
 // need not sleep.
@@ -51,7 +51,8 @@
 //
 // Messages between two users, their files and linking are simulated completely, except for passkeys:
 // a client is asked for one ([Vendor.RequirePasskey]), but no answer is accepted. It is an assumption
-// that the vendor refuses the key bundle of a client whose code was entered wrong. Groups, history
-// and app state are not simulated; their queries get an empty answer. The simulation is based on
-// whatsmeow only, so the real vendor may behave differently.
+// that the vendor refuses the key bundle of a client whose code was entered wrong. Of the app state,
+// phones change and show only stars; companions may change all of it, and the real vendor would not
+// notice a wrong MAC, because it has no keys. Groups and history are not simulated; their queries get
+// an empty answer. The simulation is based on whatsmeow only, so the real vendor may behave differently.
 package vendorsim

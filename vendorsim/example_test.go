@@ -47,7 +47,9 @@ func Example() {
 		case *events.Connected:
 			close(connected)
 		case *events.Message:
-			received <- e.Message.GetConversation()
+			if !e.Info.IsFromMe { // the own phone tells its companions too
+				received <- e.Message.GetConversation()
+			}
 		}
 	})
 

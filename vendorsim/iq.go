@@ -33,6 +33,8 @@ func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 		v.directory.usync(c, n)
 	case xmlns == "md" && subject == "remove-companion-device":
 		v.logout(c, n)
+	case xmlns == "w:sync:app:state":
+		v.states.sync(v.ctx, c, n)
 	case xmlns == "w:m":
 		c.reply(n, v.mediaHost.servers(c))
 	case xmlns == "privacy" && kind == "get":

@@ -1,6 +1,7 @@
 package vendorsim
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -18,7 +19,14 @@ const (
 const banCode = 101
 
 // login accepts a linked companion, or answers with the reason of the refusal.
-func (v logins) login(c *conn, g greeting) {
+func (v logins) login(ctx context.Context, c *conn, g greeting) {
+	if cp := v.admit(c, g); cp != nil {
+		v.states.welcome(ctx, cp)
+	}
+}
+
+// admit returns the companion that logs in, nil if it is refused.
+func (v logins) admit(c *conn, g greeting) *companion {
 	n := number(strconv.FormatUint(g.payload.GetUsername(), 10))
 	device := g.payload.GetDevice()
 	v.mu.Lock()
@@ -29,14 +37,15 @@ func (v logins) login(c *conn, g greeting) {
 	}
 	if cp != nil && v.faults.takeFault(cp.account, FaultHang) {
 		c.silence()
-		return
+		return nil
 	}
 	if why := v.refusal(cp, g); why != nil {
 		v.log.Info("login refused", "account", n, "device", device, "reason", why["reason"])
 		c.sendLast(waBinary.Node{Tag: "failure", Attrs: why}, linger)
-		return
+		return nil
 	}
 	v.attach(c, cp)
+	return cp
 }
 
 // refusal returns the attributes of the failure node with which a login is refused, or nil if the

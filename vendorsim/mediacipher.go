@@ -32,6 +32,7 @@ const (
 	classVideo    = "video"
 	classAudio    = "audio"
 	classDocument = "document"
+	classState    = "state" // a snapshot of the app state
 )
 
 func keyLabel(class string) string {
@@ -42,6 +43,8 @@ func keyLabel(class string) string {
 		return "WhatsApp Video Keys"
 	case classAudio:
 		return "WhatsApp Audio Keys"
+	case classState:
+		return "WhatsApp App State Keys"
 	default:
 		return "WhatsApp Document Keys"
 	}

@@ -1,7 +1,6 @@
 package vendorsim
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -50,7 +49,7 @@ func (v faults) mediaAction(f Fault, kind, arg string) (func(*account), error) {
 		k == FaultMediaDamaged, k == FaultMediaCut, k == FaultMediaGone, k == FaultMediaSilent:
 		return func(a *account) { a.arm(f) }, nil
 	}
-	return nil, fmt.Errorf("%w: %q", ErrUnknownFault, f)
+	return v.stateAction(f, kind, arg)
 }
 
 // takeCode disarms a fault with an optional argument, and returns the argument or def. ok is false

@@ -97,15 +97,18 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 	}
 }
 
-// readPeer decrypts a request of a companion to its own phone, so that their Signal session stays
-// synchronized. The request is not answered.
+// readPeer decrypts a request of a companion to its own phone. The phone answers requests for keys of
+// the app state only.
 func (v messages) readPeer(ctx context.Context, cp *companion, m outbound) {
 	if m.to != cp.account.number {
 		return
 	}
-	if _, err := v.readOn(ctx, m.to, cp, m.parts[0].enc); err != nil {
+	msg, err := v.readOn(ctx, m.to, cp, m.parts[0].enc)
+	if err != nil {
 		v.log.DebugContext(ctx, "peer message", "error", err)
+		return
 	}
+	v.states.asked(ctx, cp, msg)
 }
 
 // readOn decrypts a companion's message on the phone of a number.

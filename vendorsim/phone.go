@@ -151,20 +151,13 @@ func (s sealed) node(retries int) waBinary.Node {
 	return waBinary.Node{Tag: "enc", Attrs: attrs, Content: s.data}
 }
 
-// encrypt seals a message for a companion. It begins a session if there is none, or if the caller
+// encrypt seals an encoded message for a companion. It begins a session if there is none, or if the caller
 // provides new keys. The caller holds p.mu.
-func (p *phone) encrypt(ctx context.Context, cp *companion, msg *waE2E.Message, fresh *bundle) (sealed, error) {
+func (p *phone) encrypt(ctx context.Context, cp *companion, plain []byte, fresh *bundle) (sealed, error) {
 	address := cp.lid().SignalAddress()
 	builder := session.NewBuilderFromSignal(p.device, address, store.SignalProtobufSerializer)
 	if err := p.begin(ctx, builder, cp, fresh); err != nil {
 		return sealed{}, fmt.Errorf("begin session: %w", err)
-	}
-	plain, err := proto.Marshal(msg)
-	if err != nil {
-		return sealed{}, err
-	}
-	if p.core.faults.fault(cp, FaultBadProtobuf) {
-		plain = notProtobuf()
 	}
 	out, err := session.NewCipher(builder, address).Encrypt(ctx, pad(plain))
 	if err != nil {

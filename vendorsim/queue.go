@@ -87,7 +87,7 @@ func (c *conn) caughtUp() {
 
 // transmit sends one delivery, with the armed faults applied.
 func (v queues) transmit(c *conn, d *delivery) {
-	if d.Class != classMessage {
+	if d.Class != classMessage || d.Text != nil && d.Text.Peer {
 		c.push(outgoing{data: d.Node})
 		return
 	}

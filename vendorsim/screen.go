@@ -22,6 +22,7 @@ type Shown struct {
 	Edited    bool       `json:"edited,omitempty"`
 	Deleted   bool       `json:"deleted,omitempty"` // for everyone: nothing of the content is left
 	Pinned    bool       `json:"pinned,omitempty"`
+	Starred   bool       `json:"starred,omitempty"`   // by the phone's owner
 	Reactions []Reaction `json:"reactions,omitempty"` // one for each person
 	Votes     []Vote     `json:"votes,omitempty"`     // one for each person
 }

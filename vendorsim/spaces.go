@@ -214,7 +214,7 @@ func (d division) belongs(key string, value []byte, space string) bool {
 	switch kind {
 	case keysRecord, "phone": // phones are derived from their numbers, and count their prekeys
 		return true
-	case "account", "companion", "prekey", "queue":
+	case "account", "companion", "prekey", "queue", "state":
 		return d.owners[number(first)] == space
 	case "session":
 		n, _, ok := companionAddress(second)

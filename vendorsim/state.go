@@ -22,6 +22,7 @@ import (
 //	session/<number>/<address>         one Signal session of a phone
 //	ledger/<position>                  Entry
 //	shown/<number>/<position>          Shown
+//	state/<number>/<collection>/<version> one patch of the app state
 const keysRecord = "keys"
 
 // put writes a value to the journal. The caller holds the lock that guards the value.
@@ -103,6 +104,7 @@ func (v restorer) restore(values map[string][]byte) error {
 		"session":   v.restoreSession,
 		"ledger":    v.restoreEntry,
 		"shown":     v.restoreShown,
+		"state":     v.restorePatch,
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		kind, rest, _ := strings.Cut(key, "/")

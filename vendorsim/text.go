@@ -22,6 +22,7 @@ type text struct {
 	Content
 	At   time.Time `json:"at"`
 	Name string    `json:"name,omitempty"` // the sender's push name; "" means the default of the number
+	Peer bool      `json:"peer,omitempty"` // from the phone to a companion of its account, in no chat
 }
 
 // newMessageID returns a new id in the format of phones.
@@ -176,23 +177,30 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundle, retries int) (*delivery, error) {
 	msg := t.message()
 	marks := stanzaOf(msg)
-	if t.From == cp.account.number {
+	if t.From == cp.account.number && !t.Peer {
 		msg = &waE2E.Message{MessageContextInfo: msg.MessageContextInfo, DeviceSentMessage: &waE2E.DeviceSentMessage{
 			DestinationJID: new(t.To.lid().String()), Message: msg,
 		}}
 	}
-	s, err := p.encrypt(ctx, cp, msg, fresh)
+	plain, err := proto.Marshal(msg)
 	if err != nil {
 		return nil, err
 	}
-	if p.core.faults.fault(cp, FaultGarble) {
+	if p.suffers(t, cp, FaultBadProtobuf) {
+		plain = notProtobuf()
+	}
+	s, err := p.encrypt(ctx, cp, plain, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if p.suffers(t, cp, FaultGarble) {
 		s.data = garbled(s.data)
 	}
-	if p.core.faults.fault(cp, FaultPoison) {
+	if p.suffers(t, cp, FaultPoison) {
 		s = sealed{kind: "msg", data: poisoned()}
 	}
 	node := t.node(cp, s.node(retries), marks)
-	if p.core.faults.fault(cp, FaultBadTime) {
+	if p.suffers(t, cp, FaultBadTime) {
 		node.Attrs["t"] = "soon"
 	}
 	return &delivery{
@@ -200,15 +208,24 @@ func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundl
 	}, nil
 }
 
+// suffers takes a fault that is armed for the next inbound message of a companion's account. What the
+// phone tells its companion is no such message.
+func (p *phone) suffers(t text, cp *companion, f Fault) bool {
+	return !t.Peer && p.core.faults.fault(cp, f)
+}
+
 // node returns the node that transmits the text to a companion.
 func (t text) node(cp *companion, enc waBinary.Node, marks stanza) waBinary.Node {
 	attrs := waBinary.Attrs{
 		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "notify": cmp.Or(t.Name, t.From.name()),
 	}
-	if t.From == cp.account.number {
+	switch {
+	case t.Peer:
+		attrs["category"] = "peer"
+	case t.From == cp.account.number:
 		attrs["recipient"] = t.To.lid()
 		attrs["peer_recipient_pn"] = t.To.pn()
-	} else {
+	default:
 		attrs["sender_pn"] = t.From.pn()
 	}
 	return waBinary.Node{Tag: "message", Attrs: attrs, Content: marks.mark(attrs, enc)}

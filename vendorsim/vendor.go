@@ -52,6 +52,7 @@ type (
 	reuploads struct{ *core } // files that a phone uploads again
 	retries   struct{ *core } // new copies of messages that could not be decrypted
 	sockets   struct{ *core } // listeners and connections
+	states    struct{ *core } // the app state, which an account's phone and companions share
 )
 
 // subjects lets each subject call the others.
@@ -73,6 +74,7 @@ type subjects struct {
 	reuploads reuploads
 	retries   retries
 	sockets   sockets
+	states    states
 }
 
 // core is shared by all subjects.
@@ -103,6 +105,8 @@ type core struct {
 	screens  map[number]*screen
 	passkeys map[number]bool // numbers that ask for a passkey before they are linked
 	names    map[number]string
+	shared   map[number]*appState
+	withheld map[number]bool // numbers whose phones do not share the key of the app state
 }
 
 // Open starts a Vendor with the accounts, phones, keys and ledger that are stored in opts.Dir. The
@@ -138,6 +142,8 @@ func newVendor(opts Options) *Vendor {
 		screens:  make(map[number]*screen),
 		passkeys: make(map[number]bool),
 		names:    make(map[number]string),
+		shared:   make(map[number]*appState),
+		withheld: make(map[number]bool),
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -160,6 +166,7 @@ func newVendor(opts Options) *Vendor {
 		reuploads: reuploads{c},
 		retries:   retries{c},
 		sockets:   sockets{c},
+		states:    states{c},
 	}
 	return &Vendor{c}
 }
