@@ -50,7 +50,7 @@ var layers = map[string]string{
 	"internal/mail/mailtest":       "",
 	"internal/oidc":                "internal/seal",
 	"internal/oidc/oidctest":       "",
-	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/content internal/network/whatsapp/keys internal/postern internal/seal internal/store",
+	"internal/network/whatsapp":    "internal/egress internal/failpoint internal/network internal/network/whatsapp/content internal/network/whatsapp/keys internal/network/whatsapp/state internal/postern internal/seal internal/store",
 	"internal/fair":                "internal/postern",
 	"internal/media":               "internal/fair internal/media/ogg internal/media/smalljpeg internal/postern",
 	"internal/media/blob":          "internal/postern internal/seal",
@@ -78,6 +78,7 @@ var layers = map[string]string{
 
 	"internal/network/whatsapp/content": "internal/network internal/postern",
 	"internal/network/whatsapp/keys":    "internal/network internal/postern internal/seal internal/store",
+	"internal/network/whatsapp/state":   "internal/network/whatsapp/keys",
 }
 
 // owners lists outside modules and the only packages that may import them.
@@ -87,7 +88,7 @@ var owners = map[string]string{
 	"github.com/go-webauthn/":    "internal/factor",
 	"github.com/throttled/":      "internal/ratelimit",
 	"golang.org/x/oauth2":        "internal/oidc",
-	"go.mau.fi/whatsmeow":        "internal/network/whatsapp internal/network/whatsapp/content internal/network/whatsapp/keys vendorsim bench/bare",
+	"go.mau.fi/whatsmeow":        "internal/network/whatsapp internal/network/whatsapp/content internal/network/whatsapp/keys internal/network/whatsapp/state vendorsim bench/bare",
 	"github.com/jackc/pgx/v5":    "internal/db internal/db/dbtest internal/chaos",
 	"modernc.org/sqlite":         "internal/db internal/store/storetest internal/chaos bench/bare",
 	"github.com/gabriel-vasile/": "internal/media",

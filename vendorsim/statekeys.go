@@ -40,6 +40,19 @@ func (v *Vendor) WithholdStateKeys(num string) error {
 	return nil
 }
 
+// ShareStateKeysOnRequest ends [Vendor.WithholdStateKeys], but the phone shares the key only with
+// companions that ask for it, or are linked later.
+func (v *Vendor) ShareStateKeysOnRequest(num string) error {
+	n, err := knownNumber(num)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.withheld, n)
+	return nil
+}
+
 // ShareStateKeys lets the phone of a linked account share the key of the app state with all
 // companions, now and later.
 func (v *Vendor) ShareStateKeys(ctx context.Context, account string) error {

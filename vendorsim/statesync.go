@@ -196,7 +196,8 @@ func harmPatch(p *waServerSync.SyncdPatch, damage int) {
 func (v states) snapshotOf(n number, c *collection, harm func(*waServerSync.SyncdPatch)) ([]byte, error) {
 	newest := c.patches[len(c.patches)-1]
 	whole := &waServerSync.SyncdSnapshot{
-		Version: newest.GetVersion(), Records: c.sorted(), Mac: slices.Clone(newest.GetSnapshotMAC()), KeyID: newest.GetKeyID(),
+		Version: newest.GetVersion(), Records: c.sorted(), KeyID: newest.GetKeyID(),
+		Mac: slices.Clone(newest.GetSnapshotMAC()),
 	}
 	if harm != nil {
 		whole.Mac[0] ^= 1

@@ -54,6 +54,7 @@ func unchecked() map[string]string {
 		"gateway.Sessions.SealSource":    engine,
 		"gateway.Sessions.SetState":      engine,
 		"gateway.Sessions.ShowCode":      engine,
+		"gateway.Sessions.Starred":       engine,
 		"gateway.Sessions.Unlinked":      engine,
 		"gateway.Sessions.WatchLink":     engine,
 

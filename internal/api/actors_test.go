@@ -217,6 +217,8 @@ func routes() map[string]route {
 		"removeReaction": {"DELETE", 202, true, acted("/reaction", "")},
 		"pinMessage":     {"PUT", 202, true, acted("/pin", `{"duration":86400}`)},
 		"unpinMessage":   {"DELETE", 202, true, acted("/pin", "")},
+		"starMessage":    {"PUT", 202, true, acted("/star", "{}")},
+		"unstarMessage":  {"DELETE", 202, true, acted("/star", "")},
 		"editMessage":    {"PATCH", 202, true, acted("", `{"body":"Hello again"}`)},
 		"deleteMessage":  {"DELETE", 202, true, acted("", "")},
 		"cancelMessage":  {"POST", 200, true, acted("/cancel", "")},

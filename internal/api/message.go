@@ -189,6 +189,14 @@ func (h messages) unpin(ctx context.Context, q *request, in *messageInput) (*out
 	return answer(h.gateway.Actions.Unpin(ctx, q.caller, in.ID))
 }
 
+func (h messages) star(ctx context.Context, q *request, in *readInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.Star(ctx, q.caller, in.ID))
+}
+
+func (h messages) unstar(ctx context.Context, q *request, in *messageInput) (*output[postern.Message], error) {
+	return answer(h.gateway.Actions.Unstar(ctx, q.caller, in.ID))
+}
+
 type editInput struct {
 	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newEdit

@@ -48,6 +48,8 @@ func (a *API) routes() {
 	add(a, "DELETE "+message+"/reaction", "removeReaction", "Take a reaction back", messages.removeReaction, taken)
 	add(a, "PUT "+message+"/pin", "pinMessage", "Pin a message in its chat", messages.pin, taken)
 	add(a, "DELETE "+message+"/pin", "unpinMessage", "Unpin a message", messages.unpin, taken)
+	add(a, "PUT "+message+"/star", "starMessage", "Star a message", messages.star, taken)
+	add(a, "DELETE "+message+"/star", "unstarMessage", "Remove the star of a message", messages.unstar, taken)
 	add(a, "PATCH "+message, "editMessage", "Edit a message", messages.edit, taken)
 	add(a, "DELETE "+message, "deleteMessage", "Delete a message for everyone", messages.delete, taken)
 	add(a, "POST "+message+"/cancel", "cancelMessage", "Cancel a message that has not been sent", messages.cancel)

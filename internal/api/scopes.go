@@ -34,6 +34,8 @@ func scopes() map[string][]postern.Scope {
 		"removeReaction":     {postern.MessagesWrite},
 		"pinMessage":         {postern.MessagesWrite},
 		"unpinMessage":       {postern.MessagesWrite},
+		"starMessage":        {postern.MessagesWrite},
+		"unstarMessage":      {postern.MessagesWrite},
 		"editMessage":        {postern.MessagesWrite},
 		"deleteMessage":      {postern.MessagesWrite},
 		"cancelMessage":      {postern.MessagesWrite},

@@ -33,7 +33,7 @@ func walk() map[string]statuses {
 		"listDevices": own, "createDevice": {401, 401, 401, 403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned,
-		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
+		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "starMessage": owned, "unstarMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
 		"uploadMedia": {401, 401, 401, 403, 403, 201, 201}, "getMedia": owned, "getMediaContent": owned, "deleteMedia": owned,
 		"listWebhooks": own, "createWebhook": owned, "getWebhook": owned, "deleteWebhook": owned, "listDeliveries": owned,
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,

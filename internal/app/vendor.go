@@ -179,7 +179,7 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 	for i, m := range shown {
 		list[i] = gateway.PhoneMessage{
 			ID: m.ID, From: m.From, To: m.To, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
-			Extra: shownContent(m.Content), Media: shownMedia(m.Media), Pinned: m.Pinned, LinkPreview: shownPreview(m.LinkPreview),
+			Extra: shownContent(m.Content), Media: shownMedia(m.Media), Pinned: m.Pinned, Starred: m.Starred, LinkPreview: shownPreview(m.LinkPreview),
 		}
 	}
 	return list

@@ -87,6 +87,8 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.MessageDeleted):       "A message was deleted for everyone.",
 		string(postern.MessagePinned):        "A message was pinned in its chat.",
 		string(postern.MessageUnpinned):      "A message was unpinned.",
+		string(postern.MessageStarred):       "The account starred a message, here or on its phone.",
+		string(postern.MessageUnstarred):     "The account removed the star of a message, here or on its phone.",
 		string(postern.PollVote):             "Somebody voted in a poll.",
 		string(postern.MediaReadyEv):         "The file of a received message can be read.",
 		string(postern.MediaFailedEv):        "The file of a received message could not be fetched.",

@@ -144,6 +144,22 @@ func (g Actions) Unpin(ctx context.Context, c access.Caller, id postern.MessageI
 	return g.queue(ctx, c, id, postern.PinFor(0), alive)
 }
 
+// Star stars a message for the account itself; nobody else sees the star.
+func (g Actions) Star(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	return g.queue(ctx, c, id, postern.StarOf(true), alive)
+}
+
+// Unstar takes the star of a message away.
+func (g Actions) Unstar(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Message{}, err
+	}
+	return g.queue(ctx, c, id, postern.StarOf(false), alive)
+}
+
 // MarkRead tells the sender of a message that it was read.
 func (g Actions) MarkRead(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
 	if err := c.Permit(postern.MessagesWrite); err != nil {

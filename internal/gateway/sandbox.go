@@ -69,6 +69,8 @@ type PhoneMessage struct {
 
 	Pinned bool `json:"pinned,omitzero" doc:"True if the message is pinned in its chat; otherwise absent." example:"true"`
 
+	Starred bool `json:"starred,omitzero" doc:"True if the owner of the phone has starred the message; otherwise absent." example:"true"`
+
 	postern.Extra
 }
 

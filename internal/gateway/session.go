@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -122,6 +125,32 @@ func (g Sessions) Receive(
 	}
 	o.Message = m
 	return g.db.Messages.RecordInbound(ctx, o)
+}
+
+// Starred records that the account has starred a message elsewhere, or has taken its star away. It
+// ignores a message that we do not have, and a change that was made here, and may be called again.
+func (g Sessions) Starred(
+	ctx context.Context, d postern.Device, chat, about string, starred bool, at postern.Time,
+) error {
+	known, err := g.Quoted(ctx, d, chat, about)
+	if err != nil || known == "" {
+		return err
+	}
+	ours, err := g.db.Messages.IsActed(ctx, d.ID, chat, about, postern.KindStar, at)
+	if err != nil || ours {
+		return err
+	}
+	return g.Receive(ctx, postern.Message{
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, ChatID: chat, From: d.PhoneNumber,
+		To: postern.Maybe(postern.NumberOfChat(chat)), About: about, Content: postern.StarOf(starred),
+		Status: postern.Sent, NetworkID: starID(chat, about, starred, at), Source: postern.FromPhone, SentAt: at,
+	}, "", postern.MessageEcho, nil)
+}
+
+// starID identifies a change of a star, which has no id on the network.
+func starID(chat, about string, starred bool, at postern.Time) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %t %d", chat, about, starred, at))
+	return "STAR" + strings.ToUpper(hex.EncodeToString(sum[:9]))
 }
 
 // received gives the file of a message an id, and returns its row. A view-once file without a source

@@ -118,6 +118,7 @@ type Outbound struct {
 	File      *Attachment // the file of a message that carries one
 	Picture   []byte      // of the content's LinkPreview: a small JPEG; nil for none
 	Timer     Timer       // of the chat
+	At        time.Time   // when it was accepted
 
 	// Leave waits until it is recorded that m may leave; nil: it may. It returns an error if m
 	// must not leave. A driver calls it as late as possible before the first frame that contains
@@ -290,6 +291,16 @@ type (
 		At        time.Time
 	}
 
+	// Starred reports that the account has starred a message elsewhere, or has taken its star away. A
+	// driver may report the same change again, and may report changes that were sent with
+	// [Session.Send].
+	Starred struct {
+		ChatID string
+		About  string // network id of the message
+		On     bool
+		At     time.Time // of a change that was sent with Send: the Outbound's
+	}
+
 	// Disappearing reports the timer of a chat.
 	Disappearing struct {
 		ChatID string
@@ -323,3 +334,4 @@ func (Undecryptable) update() {}
 func (Receipt) update()       {}
 func (Offered) update()       {}
 func (Disappearing) update()  {}
+func (Starred) update()       {}

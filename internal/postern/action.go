@@ -20,6 +20,7 @@ const (
 	KindRead     Kind = "read"     // tells the sender that the message was read
 	KindPlayed   Kind = "played"   // tells the sender that the message was played
 	KindPin      Kind = "pin"      // Content.Text is for how many seconds, or "" to unpin the message
+	KindStar     Kind = "star"     // Content.Text is "1", or "" to take the star away; only the account sees it
 )
 
 // State is what actions have made of a message.
@@ -31,10 +32,13 @@ type State struct {
 
 	PinnedAt    Time `json:"pinnedAt,omitzero" format:"date-time" doc:"When somebody last pinned the message in the chat, by the network's clock; absent if it is not pinned." example:"2026-11-21T09:07:00.000Z"`
 	PinnedUntil Time `json:"pinnedUntil,omitzero" format:"date-time" doc:"When the apps unpin the message by themselves; no event reports that. Absent if the message is not pinned, or if the time is not known." example:"2026-11-28T09:07:00.000Z"`
+
+	StarredAt Time `json:"starredAt,omitzero" format:"date-time" doc:"When the account starred the message; absent if it is not starred. Nobody else sees the star." example:"2026-11-21T09:08:00.000Z"`
 }
 
 func (s State) isEmpty() bool {
-	return len(s.Reactions) == 0 && len(s.Votes) == 0 && s.EditedAt == 0 && s.DeletedAt == 0 && s.PinnedAt == 0
+	return len(s.Reactions) == 0 && len(s.Votes) == 0 && s.EditedAt == 0 && s.DeletedAt == 0 && s.PinnedAt == 0 &&
+		s.StarredAt == 0
 }
 
 // Reaction is an emoji with which somebody reacts to a message.
@@ -108,6 +112,17 @@ func (c Content) PinSeconds() int {
 	return seconds
 }
 
+// StarOf returns the content of an action that stars a message, or takes its star away.
+func StarOf(starred bool) Content {
+	if starred {
+		return Content{Kind: KindStar, Text: "1"}
+	}
+	return Content{Kind: KindStar}
+}
+
+// IsStar reports whether an action stars a message; otherwise it takes the star away.
+func (c Content) IsStar() bool { return c.Kind == KindStar && c.Text != "" }
+
 // Apply changes m by an action on it, and returns the type of the event that reports it. It
 // returns false if the action has no effect, such as an edit by somebody who is not the sender.
 func (m *Message) Apply(a Message) (EventType, bool) {
@@ -136,6 +151,8 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 		return MessageDeleted, true
 	case KindPin:
 		return m.pin(a.Content.PinSeconds(), at)
+	case KindStar:
+		return m.star(a.Content.IsStar(), at)
 	}
 	return "", false
 }
@@ -171,6 +188,19 @@ func (m *Message) pin(seconds int, at Time) (EventType, bool) {
 	}
 	m.State.PinnedAt, m.State.PinnedUntil = 0, 0
 	return MessageUnpinned, true
+}
+
+// star stars the message, or takes its star away.
+func (m *Message) star(starred bool, at Time) (EventType, bool) {
+	switch {
+	case starred == (m.State.StarredAt != 0), starred && m.State.DeletedAt != 0:
+		return "", false
+	case starred:
+		m.State.StarredAt = at
+		return MessageStarred, true
+	}
+	m.State.StarredAt = 0
+	return MessageUnstarred, true
 }
 
 // vote replaces the vote of a person.
@@ -229,8 +259,8 @@ type Tally struct {
 }
 
 // ActionObject is the object of message.reaction, message.edited, message.deleted,
-// message.pinned, message.unpinned and poll.vote: the message as the action has left it, and
-// what the action was.
+// message.pinned, message.unpinned, message.starred, message.unstarred and poll.vote: the message
+// as the action has left it, and what the action was.
 type ActionObject struct {
 	MessageObject
 

@@ -92,6 +92,33 @@ func TestPinsReplaceEachOther(t *testing.T) {
 	}
 }
 
+// A star that changes nothing has no effect. A deleted message loses its star, and gets none.
+func TestStarsAreSetAndRemoved(t *testing.T) {
+	t.Parallel()
+	m := mine()
+	star := func(on bool) (EventType, bool) {
+		a := by(Outbound, KindStar, "")
+		a.Content = StarOf(on)
+		return m.Apply(a)
+	}
+	for i, tt := range []struct {
+		on   bool
+		want EventType
+	}{{false, ""}, {true, MessageStarred}, {true, ""}, {false, MessageUnstarred}, {false, ""}, {true, MessageStarred}} {
+		kind, ok := star(tt.on)
+		if kind != tt.want || ok != (tt.want != "") || (m.State.StarredAt != 0) != tt.on {
+			t.Errorf("action %d: %q, starred at %d, want %q", i, kind, m.State.StarredAt, tt.want)
+		}
+	}
+	m.Apply(by(Outbound, KindRevoke, ""))
+	if kind, ok := star(false); kind != MessageUnstarred || !ok {
+		t.Errorf("the star of a deleted message is removed with %q", kind)
+	}
+	if kind, ok := star(true); ok {
+		t.Errorf("the star of a deleted message gives %q", kind)
+	}
+}
+
 // A person whose number becomes known has one vote.
 func TestVotesAreCountedByPerson(t *testing.T) {
 	t.Parallel()

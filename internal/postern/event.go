@@ -22,6 +22,8 @@ const (
 	MessageDeleted       EventType = "message.deleted"
 	MessagePinned        EventType = "message.pinned"
 	MessageUnpinned      EventType = "message.unpinned"
+	MessageStarred       EventType = "message.starred"
+	MessageUnstarred     EventType = "message.unstarred"
 	PollVote             EventType = "poll.vote"
 	MediaReadyEv         EventType = "media.ready"
 	MediaFailedEv        EventType = "media.failed"
@@ -48,7 +50,7 @@ func EventTypes() []EventType {
 		MessageReceived, MessageEcho, MessageUndecryptable, MessageSent, MessageDelivered, MessageRead, MessagePlayed,
 		MessageFailed,
 		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, MessagePinned,
-		MessageUnpinned, PollVote,
+		MessageUnpinned, MessageStarred, MessageUnstarred, PollVote,
 		MediaReadyEv, MediaFailedEv, CallReceived,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,

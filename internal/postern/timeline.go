@@ -72,7 +72,7 @@ type TimelineTry struct {
 
 // TimelineAction is an action on a message, in its timeline.
 type TimelineAction struct {
-	Type    string        `json:"type" enum:"reaction,edit,delete,vote,pin,unpin,read,played" doc:"What was done." example:"reaction"`
+	Type    string        `json:"type" enum:"reaction,edit,delete,vote,pin,unpin,star,unstar,read,played" doc:"What was done." example:"reaction"`
 	From    Maybe         `json:"from" nullable:"true" doc:"Number of the person who did it; null while the network hides it." example:"+15551234567"`
 	FromLID string        `json:"fromLid,omitempty" doc:"Identifies a contact who did it, as in the chatId of an event; absent for the account itself." example:"lid:123456789012345"`
 	Emoji   string        `json:"emoji,omitempty" doc:"The emoji of a reaction; absent if a reaction was taken back." example:"👍"`
@@ -162,6 +162,11 @@ func (m Message) effect(a Message) (kind string, ok bool) {
 			return "unpin", true
 		}
 		return "pin", true
+	case KindStar:
+		if !a.Content.IsStar() {
+			return "unstar", true
+		}
+		return "star", true
 	case KindEdit:
 		return "edit", a.Direction == m.Direction
 	case KindRevoke:

@@ -28,6 +28,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.disappearing(ctx, u)
 	case network.Offered:
 		return h.offered(ctx, u)
+	case network.Starred:
+		return h.e.g.Sessions.Starred(ctx, h.d, u.ChatID, u.About, u.On, postern.TimeOf(u.At))
 	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)

@@ -11,7 +11,7 @@ import (
 
 // outbound returns a message in the form in which the driver sends it, at each attempt.
 func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.Outbound, err error) {
-	out = network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content}
+	out = network.Outbound{NetworkID: m.NetworkID, ChatID: m.ChatID, Content: m.Content, At: m.CreatedAt.Std()}
 	if m.Content.LinkPreview != nil {
 		if out.Picture, _, err = e.db.Messages.Preview(ctx, m.ID); err != nil {
 			return out, err

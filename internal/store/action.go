@@ -62,6 +62,14 @@ func (s Messages) QueueAction(ctx context.Context, o QueueAction) error {
 	}))
 }
 
+// IsActed reports whether an action of a kind on a message was requested here at a time.
+func (s Messages) IsActed(
+	ctx context.Context, device postern.DeviceID, chat, about string, kind postern.Kind, at postern.Time,
+) (bool, error) {
+	return s.exists(ctx, `SELECT count(*) FROM message WHERE device_id = $1 AND about = $2 AND about <> ''
+		AND chat_id = $3 AND type = $4 AND source = 'api' AND created_at = $5`, device, about, chat, kind, at)()
+}
+
 // act is an action that has its effect now: it arrived, or the network has taken it. Its
 // event comes after as many others as before says.
 type act struct {

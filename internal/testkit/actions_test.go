@@ -424,6 +424,7 @@ func TestActionsAreChecked(t *testing.T) {
 		{"PUT", "/reaction", map[string]any{"emoji": "👍👍"}, 422},
 		{"PATCH", "", map[string]any{"body": "x", "type": "text"}, 422},
 		{"PUT", "/pin", map[string]any{"duration": 60}, 422},
+		{"PUT", "/star", map[string]any{"duration": 60}, 422},
 	} {
 		a.c.Call(tt.method, "/v1/messages/"+string(m.ID)+tt.path, tt.body, tt.status, nil)
 	}
@@ -432,6 +433,8 @@ func TestActionsAreChecked(t *testing.T) {
 	}, 202, &m)
 	a.c.Call("DELETE", "/v1/messages/"+string(m.ID), nil, 409, nil) // or it would be deleted before it is sent
 	a.c.Call("PUT", "/v1/messages/"+string(m.ID)+"/reaction", map[string]any{"emoji": "👍"}, 409, nil)
+	a.c.Call("PUT", "/v1/messages/"+string(m.ID)+"/star", nil, 409, nil)
+	a.c.Call("DELETE", "/v1/messages/msg_none/star", nil, 404, nil)
 }
 
 // Newer phones seal an edit with the secret of the message. It is opened, whoever wrote it.

@@ -97,7 +97,8 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
 		postern.MediaReadyEv, postern.MediaFailedEv, postern.CallReceived,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
-		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.PollVote,
+		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.MessageStarred,
+		postern.MessageUnstarred, postern.PollVote,
 	}
 }
 
@@ -146,6 +147,8 @@ func letActionsHappen(c *testkit.Client, d postern.Device, hooks *testkit.Receiv
 	act("PATCH", m.ID, "", map[string]any{"body": "Your order 19 is on its way."}, postern.MessageEdited)
 	act("PUT", m.ID, "/pin", nil, postern.MessagePinned)
 	act("DELETE", m.ID, "/pin", nil, postern.MessageUnpinned)
+	act("PUT", m.ID, "/star", nil, postern.MessageStarred)
+	act("DELETE", m.ID, "/star", nil, postern.MessageUnstarred)
 	act("DELETE", m.ID, "", nil, postern.MessageDeleted)
 	c.Call("POST", "/v1/messages", map[string]any{
 		"deviceId": d.ID, "to": reader, "type": "poll",

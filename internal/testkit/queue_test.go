@@ -169,6 +169,10 @@ func TestTimeline(t *testing.T) {
 		a.event(postern.MessagePinned, 1)
 		a.act("DELETE", string(m.ID), "/pin", nil)
 		a.event(postern.MessageUnpinned, 1)
+		a.act("PUT", string(m.ID), "/star", nil)
+		a.event(postern.MessageStarred, 1)
+		a.star(m.NetworkID, false)
+		a.event(postern.MessageUnstarred, 1)
 		a.write(edit(m.NetworkID, "I owe you a million")) // has no effect
 		a.write(&waE2E.Message{Conversation: new("bye")})
 		a.event(postern.MessageReceived, 1)
@@ -180,12 +184,14 @@ func TestTimeline(t *testing.T) {
 		acts := []string{
 			"action reaction " + phone + " 👍 sent", "action reaction " + reader + " 🎉 received",
 			"action pin " + phone + "  sent", "action unpin " + phone + "  sent",
+			"action star " + phone + "  sent", "action unstar " + phone + "  sent",
 			"action edit " + phone + "  failed DEVICE_LOGGED_OUT",
 		}
 		told := []string{
 			"webhook message.sent 1 200", "webhook message.delivered 1 200", "webhook message.read 1 200",
 			"webhook message.reaction 1 200", "webhook message.reaction 1 200",
 			"webhook message.pinned 1 200", "webhook message.unpinned 1 200",
+			"webhook message.starred 1 200", "webhook message.unstarred 1 200",
 		}
 		want := slices.Sorted(slices.Values(slices.Concat(way, acts, told)))
 		var got []string

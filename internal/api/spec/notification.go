@@ -38,12 +38,12 @@ type MessageEvent struct {
 	Message *postern.Message  `json:"message,omitempty" doc:"The message at the time of the event; absent once the device was deleted."`
 }
 
-// ActionEvent reports that somebody reacted to a message, edited, deleted or pinned it, or
+// ActionEvent reports that somebody reacted to a message, edited, deleted, pinned or starred it, or
 // voted in a poll.
 type ActionEvent struct {
 	Envelope
 
-	Type    postern.EventType     `json:"type" enum:"message.reaction,message.edited,message.deleted,message.pinned,message.unpinned,poll.vote" doc:"Kind of the event." example:"message.reaction"`
+	Type    postern.EventType     `json:"type" enum:"message.reaction,message.edited,message.deleted,message.pinned,message.unpinned,message.starred,message.unstarred,poll.vote" doc:"Kind of the event." example:"message.reaction"`
 	Message *postern.ActionObject `json:"message,omitempty" doc:"The message as the action has left it; absent once the device was deleted."`
 }
 
@@ -231,6 +231,8 @@ func told() map[postern.EventType]string {
 		postern.MessageDeleted:       "The sender of a message deleted it for everyone.",
 		postern.MessagePinned:        "Somebody pinned a message in its chat; pin says who, and pinnedUntil until when.",
 		postern.MessageUnpinned:      "Somebody unpinned a message; pin says who. The end of a pin's time is not reported.",
+		postern.MessageStarred:       "The account starred a message, here or on its phone.",
+		postern.MessageUnstarred:     "The account removed the star of a message, here or on its phone.",
 		postern.PollVote:             "Somebody voted in a poll, or took the vote back; vote says who and how, and tally counts all votes.",
 		postern.CallReceived:         "A contact called the device's account. Calls can be neither answered nor made here.",
 		postern.MediaReadyEv:         "The file of a received message can be read.",

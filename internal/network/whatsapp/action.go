@@ -2,12 +2,15 @@ package whatsapp
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
+	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
+	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 )
@@ -55,6 +58,42 @@ func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE
 		return nil, &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
 	}
 	return msg, nil
+}
+
+// star stars a message for the account itself, or takes its star away. What may pass is tried again;
+// after starTries tries it is a refusal.
+func (s *session) star(ctx context.Context, c *conn, to types.JID, m network.Outbound) (time.Time, error) {
+	name := s.account.String() + " " + m.NetworkID
+	err := c.state.Star(ctx, state.Star{
+		Chat: to, ID: m.Target.NetworkID, FromMe: m.Target.FromMe, On: m.Content.IsStar(), At: m.At,
+	})
+	if err == nil {
+		s.driver.stars.forget(name)
+		return time.Now().UTC(), nil
+	}
+	if why := unstarred(err); why != nil && s.driver.stars.count(name) >= starTries {
+		s.driver.stars.forget(name)
+		return time.Time{}, why
+	}
+	if errors.Is(err, whatsmeow.ErrNotConnected) {
+		return time.Time{}, network.ErrNotConnected
+	}
+	return time.Time{}, redact("star", err)
+}
+
+// unstarred explains why a star could not be set; nil if the reason lies with the connection.
+func unstarred(err error) *network.Rejected {
+	switch {
+	case errors.Is(err, state.ErrNoKey):
+		return &network.Rejected{Code: postern.EncryptionFailed, Detail: "the account's phone has not shared the key " +
+			"with which stars are encrypted; open the app on the phone, and try again"}
+	case errors.Is(err, state.ErrUnreadable):
+		return &network.Rejected{Code: postern.EncryptionFailed, Detail: "what the network has stored of the account's " +
+			"stars is damaged"}
+	case errors.Is(err, state.ErrRefused), isErr[*whatsmeow.IQError](err):
+		return &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused the star"}
+	}
+	return nil
 }
 
 // confirm tells the sender of a message that it was read or played. The network does not answer.

@@ -12,6 +12,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/keys"
+	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -29,13 +30,15 @@ type conn struct {
 	host  network.Host
 	log   *slog.Logger
 	out   outgoing
-	keys  *keys.Ring // nil while linking
+	keys  *keys.Ring   // nil while linking
+	state *state.State // nil while linking
 
 	flight *flight
 
 	hostsRefused atomic.Bool // what is known of the hosts of files must be asked again
 
-	onSent, onReceived func(*waBinary.Node) // of a link attempt; nil for a session
+	onSent     func(*waBinary.Node) // of a link attempt; nil for a session
+	onReceived func(*waBinary.Node)
 
 	// The functions below are of a session; nil for a link attempt.
 	unread   func(message *waBinary.Node, why postern.FailureCode) bool // see reportUnread

@@ -48,6 +48,7 @@ type Driver struct {
 	log     *slog.Logger
 	pace    pace
 	panics  tries // of the processing of messages, by account and message
+	stars   tries // that could not be set, by account and action
 }
 
 var _ network.Driver = (*Driver)(nil)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"postern/internal/network/whatsapp/keys"
+	"postern/internal/network/whatsapp/state"
 
 	"go.mau.fi/whatsmeow"
 )
@@ -35,6 +36,14 @@ func kindOf(err error) string {
 	switch {
 	case errors.Is(err, keys.ErrUnavailable):
 		return "the key store failed"
+	case errors.Is(err, state.ErrNoKey):
+		return "the phone has not shared its key"
+	case errors.Is(err, state.ErrNotStored):
+		return "the host did not store it"
+	case errors.Is(err, state.ErrUnreadable):
+		return "it is damaged"
+	case errors.Is(err, state.ErrRefused):
+		return "the vendor refused it"
 	case errors.Is(err, whatsmeow.ErrMessageTimedOut), errors.Is(err, whatsmeow.ErrIQTimedOut),
 		errors.Is(err, context.DeadlineExceeded):
 		return "the vendor did not answer in time"

@@ -2,12 +2,16 @@ package whatsapp
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
+	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
+	"go.mau.fi/whatsmeow/appstate"
+	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
@@ -62,10 +66,7 @@ func (v *run) call(ctx context.Context, meta types.BasicCallMeta, c postern.Call
 	if p.isEmpty() || own || meta.CallID == "" {
 		return true
 	}
-	at := meta.Timestamp.UTC()
-	if now := time.Now().UTC(); at.Unix() <= 0 || at.After(now.Add(24*time.Hour)) {
-		at = now
-	}
+	at := sane(meta.Timestamp.UTC(), time.Now().UTC())
 	return v.stores(ctx, network.Inbound{
 		NetworkID: content.Clip(meta.CallID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
 		Content: postern.Content{Kind: postern.KindCall, ReceivedOnly: postern.ReceivedOnly{Call: &c}}, At: at,
@@ -200,7 +201,8 @@ func isDirect(src types.MessageSource) bool {
 }
 
 // storeShared stores the app state keys that the phone shares in a message, which
-// is acknowledged next. whatsmeow stores them too, but does not wait for it.
+// is acknowledged next. whatsmeow stores them too, but does not wait for it. What can
+// be read with the keys is read next.
 func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 	share := evt.Message.GetProtocolMessage().GetAppStateSyncKeyShare()
 	if share == nil || !evt.Info.IsFromMe {
@@ -218,5 +220,78 @@ func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 			return false
 		}
 	}
+	v.sync(state.Settings)
+	v.sync(state.Stars)
 	return true
+}
+
+// sawNotice sees a stanza, and reads what the vendor announces of the app state.
+func (v *run) sawNotice(node *waBinary.Node) {
+	if kind, _ := node.Attrs["type"].(string); node.Tag != "notification" || kind != "server_sync" {
+		return
+	}
+	for _, c := range node.GetChildrenByTag("collection") {
+		switch name := appstate.WAPatchName(c.AttrGetter().OptionalString("name")); name {
+		case state.Stars, state.Settings:
+			v.sync(name)
+		}
+	}
+}
+
+// sync reads what has changed in a collection, in the background. It does nothing if that is about to
+// happen anyway.
+func (v *run) sync(name appstate.WAPatchName) {
+	v.mu.Lock()
+	waits := v.syncing[name]
+	v.syncing[name] = true
+	v.mu.Unlock()
+	if waits || !v.calls.Enter() {
+		return
+	}
+	go func() {
+		defer v.calls.Leave()
+		ctx, cancel := context.WithTimeout(v.cli.BackgroundEventCtx, syncTimeout)
+		defer cancel()
+		err := v.syncNow(ctx, name)
+		if err != nil && ctx.Err() == nil {
+			v.log.WarnContext(ctx, "the app state was not read", "collection", string(name), "error", redact("read", err))
+		}
+		if errors.Is(err, state.ErrNotStored) {
+			v.end(disconnected("store-unavailable")) // the next connection reads it again
+		}
+	}()
+}
+
+func (v *run) syncNow(ctx context.Context, name appstate.WAPatchName) error {
+	has, err := v.state.HasKey(ctx)
+	v.mu.Lock()
+	v.syncing[name] = false // what is announced from now on is read once more
+	v.mu.Unlock()
+	if err != nil || !has {
+		return err
+	}
+	return v.state.Sync(ctx, name)
+}
+
+// starred reports that the phone or another companion has starred a message, or has taken its star away.
+func (v *run) starred(ctx context.Context, evt *events.Star) bool {
+	p, err := v.resolve(ctx, evt.ChatJID, types.EmptyJID)
+	if err != nil {
+		return false
+	}
+	if p.isEmpty() || evt.MessageID == "" {
+		return true
+	}
+	return v.stores(ctx, network.Starred{
+		ChatID: p.chat(), About: content.Clip(evt.MessageID, maxID), On: evt.Action.GetStarred(),
+		At: sane(evt.Timestamp.UTC(), time.Now().UTC()),
+	})
+}
+
+// sane returns at, or now if at cannot be a time of the past.
+func sane(at, now time.Time) time.Time {
+	if at.Unix() <= 0 || at.After(now.Add(24*time.Hour)) {
+		return now
+	}
+	return at
 }

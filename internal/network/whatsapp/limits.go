@@ -45,11 +45,16 @@ const (
 	maxUndecoded = 3
 	// panicTries is how often a message is tried whose processing panics.
 	panicTries = 3
-	// maxTries bounds the messages whose tries are counted.
+	// maxTries bounds the messages whose tries are counted, and the stars.
 	maxTries = 1024
 	// staleTries bounds how often a message is encrypted because its recipient
 	// wrote at the same moment.
 	staleTries = 5
+	// syncTimeout bounds reading what has changed in the app state.
+	syncTimeout = 2 * time.Minute
+	// starTries is how often a star is tried that cannot be set for a reason that may pass, such as a
+	// key that the phone has not shared yet.
+	starTries = 5
 	// parallelRetries bounds answers to recipients who could not read a message.
 	parallelRetries = 4
 

@@ -437,7 +437,7 @@ func ready(t *testing.T) (world, *run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, &run{conn: w.driver.connect(device, &networktest.Recorder{}), progress: make(chan struct{}, 1)}
+	return w, (&session{driver: w.driver, account: jid}).newRun(device, &networktest.Recorder{})
 }
 
 // impatient is a session store whose first write comes too late.

@@ -36,6 +36,8 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		return c.confirm(ctx, to, m, types.ReceiptTypeRead)
 	case postern.KindPlayed:
 		return c.confirm(ctx, to, m, types.ReceiptTypePlayed)
+	case postern.KindStar:
+		return s.star(ctx, c, to, m)
 	}
 	at, err := c.transmit(ctx, to, m)
 	for tries := 1; tries < staleTries && errors.Is(err, keys.ErrStale); tries++ {

@@ -8,10 +8,13 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
+	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/appstate"
 	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 )
@@ -41,18 +44,27 @@ func (s *session) Run(ctx context.Context, host network.Host) error {
 	case err != nil:
 		return disconnected("store-unavailable")
 	}
-	v := &run{
-		conn: s.driver.connect(device, host), session: s, name: device.PushName,
-		progress: make(chan struct{}, 1), unreadable: make(map[string]bool), timers: make(map[string]network.Timer),
-	}
-	v.cli.GetMessageForRetry = v.messageForRetry
-	v.unread, v.setAside = v.reportUnread, v.lastTry
+	v := s.newRun(device, host)
 	defer s.setLive(nil)
 	ended := v.run(ctx, v.handle, func(ctx context.Context) { v.watch(ctx, s.driver.pace.silence) })
 	if ended == nil {
 		return nil
 	}
 	return ended
+}
+
+// newRun prepares one Run.
+func (s *session) newRun(device *store.Device, host network.Host) *run {
+	state.Guard(device)
+	v := &run{
+		conn: s.driver.connect(device, host), session: s, name: device.PushName,
+		progress: make(chan struct{}, 1), unreadable: make(map[string]bool), timers: make(map[string]network.Timer),
+		syncing: make(map[appstate.WAPatchName]bool),
+	}
+	v.state, v.onReceived = state.New(v.cli, v.keys, v.starred), v.sawNotice
+	v.cli.GetMessageForRetry = v.messageForRetry
+	v.unread, v.setAside = v.reportUnread, v.lastTry
+	return v
 }
 
 func (s *session) setLive(c *conn) {
@@ -113,6 +125,8 @@ type run struct {
 	evidence   evidence                 // guarded by conn.mu
 	timers     map[string]network.Timer // that were reported, by chat; guarded by conn.mu
 	unreadable map[string]bool          // ids reported as undecryptable; guarded by conn.mu
+
+	syncing map[appstate.WAPatchName]bool // collections that are about to be read; guarded by conn.mu
 }
 
 // evidence is what was observed of a session that becomes live.
@@ -186,6 +200,7 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 		return true
 	}
 	v.session.setLive(v.conn)
+	v.sync(state.Stars) // what was announced may not have been read before the last connection ended
 	return v.stores(ctx, network.Live{DisplayName: content.Name(v.name)})
 }
 

@@ -31,12 +31,14 @@ type tap struct {
 	panicked       func(id string)
 }
 
-// The formats with which whatsmeow logs what tap passes on.
+// The formats with which whatsmeow logs what tap passes on, or treats in another way.
 const (
 	undecryptedFrame = "Failed to decrypt frame: %v"
 	uncompressed     = "Failed to decompress frame: %v"
 	undecodedFrame   = "Failed to decode node in frame: %v"
 	panickedMessage  = "Message decryption for %s panicked: %v\n%s"
+	unfetchedFirst   = "Failed to do initial fetch of app state %s: %v"
+	unfetchedLater   = "Failed to sync app state after notification: %v"
 )
 
 var _ waLog.Logger = (*tap)(nil)
@@ -82,9 +84,14 @@ func (t *tap) Warnf(format string, _ ...any) {
 	}
 }
 
-// Errorf logs a warning; the gateway handles the consequences itself.
+// Errorf logs a warning; the gateway handles the consequences itself. That whatsmeow may not fetch the
+// app state is logged at level debug.
 func (t *tap) Errorf(format string, args ...any) {
-	t.print(slog.LevelWarn, format)
+	level := slog.LevelWarn
+	if format == unfetchedFirst || format == unfetchedLater {
+		level = slog.LevelDebug
+	}
+	t.print(level, format)
 	if format == panickedMessage && t.panicked != nil && len(args) > 0 {
 		id, _ := args[0].(string)
 		t.panicked(id)
