@@ -173,7 +173,7 @@ func mayWith(m postern.Message, now time.Time) page.May {
 	own := m.Direction == postern.Outbound
 	sent := cmp.Or(m.SentAt, m.CreatedAt).Std()
 	return page.May{
-		Reply: true, React: true, Delete: own, Pin: true,
+		Reply: true, React: true, Delete: own, Pin: true, Star: true,
 		Edit: own && m.Content.CanBeEdited() && now.Sub(sent) < editTime,
 	}
 }
@@ -253,11 +253,17 @@ func (d chats) change(r *http.Request, v visit, m postern.Message, do string) (s
 	case "unpin":
 		_, err = d.g.Actions.Unpin(r.Context(), v.caller, m.ID)
 		return "The message is being unpinned.", err
+	case "star":
+		_, err = d.g.Actions.Star(r.Context(), v.caller, m.ID)
+		return "The message is being starred.", err
+	case "unstar":
+		_, err = d.g.Actions.Unstar(r.Context(), v.caller, m.ID)
+		return "The star is being removed.", err
 	case "delete":
 		_, err = d.g.Actions.Delete(r.Context(), v.caller, m.ID)
 		return "The message is being deleted for everyone.", err
 	}
-	return "", postern.Invalid("/do", "a message can be answered, edited, deleted, pinned or reacted to")
+	return "", postern.Invalid("/do", "a message can be answered, edited, deleted, pinned, starred or reacted to")
 }
 
 // reply sends a message that was written in a conversation, with its file if there is one.

@@ -29,7 +29,7 @@ func messageOf(m postern.Message, names map[postern.DeviceID]string, length int)
 		ID: string(m.ID), DeviceID: string(m.DeviceID), Device: names[m.DeviceID], Chat: m.ChatID, Name: m.FromName,
 		From: string(m.From), Out: m.Direction == postern.Outbound, Type: string(m.Content.Kind), Status: string(m.Status),
 		At: m.CreatedAt.Std(), Forwarded: m.Content.Forwarded, ViewOnce: m.Content.ViewOnce,
-		Reactions: reactionsOf(m.State.Reactions), Content: contentOf(m),
+		Reactions: reactionsOf(m.State.Reactions), Content: contentOf(m), Starred: m.State.StarredAt != 0,
 	}
 	p.Device = cmp.Or(p.Device, p.DeviceID)
 	p.Gist, _ = begun(gist(m.Content), gistLength)

@@ -370,6 +370,8 @@ func TestMessagesAreChangedInAConversation(t *testing.T) {
 		"no emoji":       {"react", theirs, "emoji", strings.Repeat("x", 999), wrong},
 		"pin":            {"pin", theirs, "", "", done},
 		"unpin":          {"unpin", ours, "", "", done},
+		"star":           {"star", theirs, "", "", done},
+		"unstar":         {"unstar", ours, "", "", done},
 		"edit":           {"edit", ours, "body", "better", done},
 		"empty edit":     {"edit", ours, "body", "", wrong},
 		"edit of theirs": {"edit", theirs, "body", "better", wrong},

@@ -360,7 +360,7 @@ func actionStep(a postern.TimelineAction) page.WayStep {
 	s := page.WayStep{Kind: "done", Text: "By " + cmp.Or(string(a.From), a.FromLID) + "."}
 	s.Title = map[string]string{
 		"reaction": "Reaction " + cmp.Or(a.Emoji, "taken back"), "edit": "Edit", "delete": "Deletion", "vote": "Vote",
-		"pin": "Pinned", "unpin": "Unpinned", "read": "Marked as read", "played": "Marked as played",
+		"pin": "Pinned", "unpin": "Unpinned", "star": "Starred", "unstar": "Star removed", "read": "Marked as read", "played": "Marked as played",
 	}[a.Type]
 	switch a.Status {
 	case postern.Queued, postern.Sending:

@@ -41,6 +41,7 @@ type Message struct {
 	Edited    time.Time // zero: never
 	Deleted   time.Time // for everyone; zero: never
 	Pinned    time.Time // until when; zero: it is not pinned
+	Starred   bool
 	Sends     time.Time // of a scheduled message; zero for others
 	Forwarded bool
 	ViewOnce  bool
@@ -50,11 +51,11 @@ type Message struct {
 
 // May is what the person may do with a message.
 type May struct {
-	Reply, React, Edit, Delete, Pin bool
+	Reply, React, Edit, Delete, Pin, Star bool
 }
 
 // any reports whether there is something to do.
-func (m May) any() bool { return m.Reply || m.React || m.Edit || m.Delete || m.Pin }
+func (m May) any() bool { return m.Reply || m.React || m.Edit || m.Delete || m.Pin || m.Star }
 
 func (m Message) path() string { return path("messages", m.ID) }
 
