@@ -21,6 +21,9 @@ const (
 	TypeRevoke   = "revoke"   // deletes the message for everyone
 	TypeVote     = "vote"     // Choices are the options of the poll; none withdraws the vote
 	TypePin      = "pin"      // Seconds is for how long; 0 unpins
+	// TypeStar is what the ledger calls a star that a companion has set, with the Body "1", or has taken
+	// away. It is no message; see [Vendor.Star].
+	TypeStar = "star"
 )
 
 var (

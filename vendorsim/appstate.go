@@ -158,6 +158,9 @@ func (v states) take(ctx context.Context, n number, s *appState, c *collection, 
 	defer v.mu.Unlock()
 	v.putRaw(patchKey(n, c), numbered)
 	v.show(n, mutations)
+	if by != nil {
+		v.book(n, mutations)
+	}
 	v.tell(n, c, by)
 	v.notify()
 	return nil

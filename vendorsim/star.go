@@ -2,6 +2,7 @@ package vendorsim
 
 import (
 	"context"
+	"fmt"
 
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/types"
@@ -39,6 +40,32 @@ func (v states) show(n number, mutations []appstate.Mutation) {
 		}
 		target.Starred = m.Action.GetStarAction().GetStarred()
 		v.records.save(n, target)
+	}
+}
+
+// book adds the stars that a companion has changed to the ledger. A star has no id on the network; in
+// the ledger it is named by the message and the time in the patch, which a repetition has too. The
+// caller holds v.mu.
+func (v states) book(n number, mutations []appstate.Mutation) {
+	for _, m := range mutations {
+		if len(m.Index) != 5 || m.Index[0] != appstate.IndexStar {
+			continue
+		}
+		jid, err := types.ParseJID(m.Index[1])
+		peer, ok := numberOf(jid)
+		if err != nil || !ok {
+			continue
+		}
+		c := Content{Type: TypeStar, Target: m.Index[2]}
+		if m.Action.GetStarAction().GetStarred() {
+			c.Body = "1"
+		}
+		e, _ := v.records.enter(Entry{
+			Account: n.String(), Peer: peer.String(), Direction: Outbound, Content: c,
+			NetworkID: fmt.Sprintf("star %s %d", c.Target, m.Action.GetTimestamp()),
+		})
+		first(&e.AckedAt)
+		v.records.saveEntry(e)
 	}
 }
 

@@ -58,6 +58,10 @@ func TestMessagesAreStarred(t *testing.T) {
 		t.Errorf("star is %+v", e)
 	}
 	a.star(mine, true, true)
+	if list := v.Ledger(0, 0); list[len(list)-1].Type != vendorsim.TypeStar || list[len(list)-1].Target != mine ||
+		list[len(list)-1].Body != "1" || list[len(list)-1].Peer != bob {
+		t.Errorf("the ledger ends in %+v", list[len(list)-1])
+	}
 	if !shown(t, v, alice, mine).Starred || shown(t, v, bob, mine).Starred {
 		t.Error("alice's phone does not show the star, or bob's does")
 	}

@@ -9,9 +9,13 @@ import (
 
 // The actions, as the vendor's ledger names them, and the events about them.
 var (
-	actionKinds  = []string{"reaction", "edit", "revoke", "vote"}
-	actionEvents = []string{"message.reaction", "message.edited", "message.deleted", "poll.vote"}
+	actionKinds  = []string{"reaction", "edit", "revoke", "vote", star}
+	actionEvents = []string{"message.reaction", "message.edited", "message.deleted", "poll.vote", "message.starred"}
 )
+
+// star is the kind of the action that has no id on the network, because it is no message: the ledgers
+// have it in common by what was done. The driver only sets stars.
+const star = "star"
 
 // isAction reports whether entries of a type in the vendor's ledger act on another message.
 func isAction(kind string) bool { return slices.Contains(actionKinds, kind) }
@@ -55,7 +59,7 @@ func (j *judging) actions() {
 
 // left checks that an accepted action has reached a phone.
 func (j *judging) left(d deed, a Action) {
-	v, there := j.acted[networked{j.State.Devices[a.Device], a.NetworkID}]
+	v, there := j.arrived(d, a)
 	switch {
 	case a.Status == "queued" || a.Status == "sending":
 		j.report(Unfinished, a.ID, "the %s is %s", a.Kind, a.Status)
@@ -64,6 +68,16 @@ func (j *judging) left(d deed, a Action) {
 	case !there || deedOf(d.message, v) != d || v.Target != a.About || v.Unreadable:
 		j.report(SentUnread, a.ID, "the %s %q is sent, and no phone decrypted it", a.Kind, a.Text)
 	}
+}
+
+// arrived returns what the vendor has of an action.
+func (j *judging) arrived(d deed, a Action) (v Entry, there bool) {
+	if d.kind == star {
+		v, there = j.stars[d]
+		return v, there
+	}
+	v, there = j.acted[networked{j.State.Devices[a.Device], a.NetworkID}]
+	return v, there
 }
 
 // requests compares the rows with what the driver has asked for.
@@ -105,7 +119,7 @@ func (j *judging) arrivals(rows map[deed][]Action) (done []deed) {
 			}
 			continue
 		}
-		known := func(a Action) bool { return a.NetworkID == v.NetworkID }
+		known := func(a Action) bool { return a.NetworkID == v.NetworkID || d.kind == star }
 		if list := rows[d]; len(list) == 0 {
 			j.report(Unasked, v.NetworkID, "the %s %q of %s", v.Type, d.text, d.message)
 		} else if i := slices.IndexFunc(list, known); i >= 0 {
@@ -137,7 +151,7 @@ func (j *judging) reports(rows map[deed][]Action, done []deed) {
 	want := map[deed]int{}
 	for d, list := range rows {
 		for _, a := range list {
-			if a.Status == "sent" && (d.kind != "revoke" || want[d] == 0) {
+			if a.Status == "sent" && (d.kind != "revoke" && d.kind != star || want[d] == 0) {
 				want[d]++
 			}
 		}
@@ -203,6 +217,8 @@ func (s Shows) has(m Message, kind, who, text string) bool {
 		return false
 	case "edit":
 		return m.Edit == text
+	case star:
+		return s.StarredAt != ""
 	}
 	return s.DeletedAt != ""
 }
@@ -211,12 +227,14 @@ func (s Shows) has(m Message, kind, who, text string) bool {
 // after the messages that they are about.
 func (j *judging) chats() {
 	type chat struct{ device, id string }
-	newest := map[chat]Entry{}
+	newest, starred := map[chat]Entry{}, map[deed]bool{}
 	for _, a := range j.State.Actions { // in the order of n
-		v, there := j.acted[networked{j.State.Devices[a.Device], a.NetworkID}]
-		if a.Direction != "outbound" || !there {
+		d := deed{j.targets[target{a.Device, a.Chat, a.About}], a.Kind, a.Text, false}
+		v, there := j.arrived(d, a)
+		if a.Direction != "outbound" || !there || starred[d] {
 			continue
 		}
+		starred[d] = d.kind == star // of a star that was asked for again, the vendor's first one counts
 		at := chat{a.Device, a.Chat}
 		if before := newest[at]; v.N < before.N {
 			j.report(Disordered, a.ID, "the %s %s came as number %d, and %s, which was accepted before it, as number %d",

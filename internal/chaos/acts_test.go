@@ -133,11 +133,17 @@ func (d *driver) actOn(ctx context.Context, s subject, own, end bool) {
 	case s.inbound == own:
 		add("reaction", "👍")
 		add("reaction", "🎉")
+		if own && d.w.opts.Mistake == "" {
+			add("star", "1")
+		}
 	default:
 		add("edit", s.text+"~1")
 		add("edit", s.text+"~2")
 		if own {
 			add("reaction", "👍")
+		}
+		if own && d.w.opts.Mistake == "" {
+			add("star", "1")
 		}
 		if end && d.w.opts.Mistake != failpoint.SendNewestFirst { // an edit after it has no effect
 			add("revoke", "")
@@ -169,6 +175,8 @@ func (d *driver) request(a chaos.Act, s subject) {
 		method, path, body = http.MethodPatch, "", map[string]any{"body": a.Text}
 	case "revoke":
 		method, path, body = http.MethodDelete, "", nil
+	case "star":
+		path, body = "/star", nil
 	case "vote":
 		method, path, body = http.MethodPost, "/votes", map[string]any{"options": []string{a.Text}}
 	}

@@ -85,6 +85,7 @@ func (w *world) provesSomething(e chaos.Evidence, m *mix) {
 			proof[direction+" actions of the kind "+kind] = 0
 		}
 	}
+	proof["outbound actions of the kind star"] = 0 // nobody sees those of the other end
 	for _, a := range e.State.Actions {
 		proof[a.Direction+" actions of the kind "+a.Kind]++
 	}

@@ -95,6 +95,7 @@ type judging struct {
 	told      map[string]string      // texts of message.received, by message
 	targets   map[target]string      // ids of messages
 	acted     map[networked]Entry    // actions, as the recipient's phone decrypted them
+	stars     map[deed]Entry         // that reached the vendor, as they did first
 	said      map[deed][]string      // eventIds of actions
 	delivered map[string]bool        // events that were answered with 2xx
 	posted    map[string]int         // attempts of an event that came
@@ -109,6 +110,7 @@ func newJudging(e Evidence) *judging {
 		eventOf: map[[2]string][]string{}, told: map[string]string{}, delivered: map[string]bool{},
 		posted:  map[string]int{},
 		targets: map[target]string{}, acted: map[networked]Entry{}, said: map[deed][]string{},
+		stars: map[deed]Entry{},
 	}
 	j.Vendor = withQuestions(e.Vendor)
 	for _, c := range e.Calls {
@@ -140,6 +142,10 @@ func newJudging(e Evidence) *judging {
 			j.given[networked{v.Account, v.NetworkID}] = true
 		case isMessage(v.Type):
 			j.readable[networked{v.Account, v.NetworkID}] = v
+		case v.Type == star:
+			if d := deedOf(j.targetOf(v), v); j.stars[d].Type == "" {
+				j.stars[d] = v
+			}
 		case isAction(v.Type):
 			j.acted[networked{v.Account, v.NetworkID}] = v
 		}
@@ -193,6 +199,8 @@ func (j *judging) deedIn(e Event) (d deed, ok bool) {
 		d.kind, d.text = "edit", m.Body
 	case "message.deleted":
 		d.kind = "revoke"
+	case "message.starred":
+		d.kind, d.text, from = star, "1", j.State.Devices[e.Device]
 	default:
 		return d, false
 	}

@@ -239,6 +239,66 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 	}
 }
 
+// starry is an innocent run in which the account has starred its first message too.
+func starry() chaos.Evidence {
+	e := innocent()
+	act := &chaos.Act{Message: "m1", Kind: "star", Text: "1"}
+	e.Calls = append(e.Calls, chaos.Call{Act: act}, chaos.Call{Acted: act})
+	e.Vendor = append(e.Vendor, chaos.Entry{
+		Account: "+1", Peer: "+2", Direction: "outbound", NetworkID: "star N1 1", N: 5,
+		Content: vendorsim.Content{Type: "star", Target: "N1", Body: "1"},
+	})
+	e.State.Actions = append(e.State.Actions, chaos.Action{
+		ID: "a4", Device: "dev", Chat: "+2", Direction: "outbound", Status: "sent", NetworkID: "N7", About: "N1",
+		Kind: "star", Text: "1",
+	})
+	e.State.Messages[0].Shows.StarredAt = "2026"
+	ev := event("e8", "message.starred", "m1")
+	ev.Sequence, ev.Says.Sequence, e.State.Sequences["dev"] = 8, 8, 8
+	e.State.Events = append(e.State.Events, ev)
+	e.State.Deliveries = append(e.State.Deliveries, chaos.Delivery{ID: "de8", EventID: "e8", Status: "succeeded"})
+	e.Posts = append(e.Posts, chaos.Post{
+		EventID: "e8", Type: ev.Type, MessageID: "m1", SHA256: ev.SHA256, Attempt: "1", Answer: 200,
+	})
+	return e
+}
+
+// Stars have no id on the network, and are compared by what was done.
+func TestStarsAreJudged(t *testing.T) {
+	again := starry() // the gateway was killed, so that it sent the star twice, and was asked twice
+	again.Calls = append(again.Calls, chaos.Call{Act: &chaos.Act{Message: "m1", Kind: "star", Text: "1"}})
+	row, sent := again.State.Actions[3], again.Vendor[5]
+	row.ID, row.NetworkID, sent.NetworkID, sent.N = "a5", "N8", "star N1 2", 6
+	again.State.Actions, again.Vendor = append(again.State.Actions, row), append(again.Vendor, sent)
+	for _, e := range []chaos.Evidence{starry(), again} {
+		if found := chaos.Judge(e); len(found) > 0 {
+			t.Error(found)
+		}
+	}
+	for rule, spoil := range map[chaos.Rule]func(*chaos.Evidence){
+		chaos.ActionLost:      func(e *chaos.Evidence) { e.State.Actions = e.State.Actions[:3] },
+		chaos.ActionTwice:     func(e *chaos.Evidence) { e.State.Actions = append(e.State.Actions, e.State.Actions[3]) },
+		chaos.ActionForgotten: func(e *chaos.Evidence) { e.State.Messages[0].Shows.StarredAt = "" },
+		chaos.Unfinished:      func(e *chaos.Evidence) { e.State.Actions[3].Status = "sending" },
+		chaos.WrongEnd:        func(e *chaos.Evidence) { e.State.Actions[3].Status = "failed" },
+		chaos.SentUnread:      func(e *chaos.Evidence) { e.Vendor = e.Vendor[:5] },
+		chaos.Unasked:         func(e *chaos.Evidence) { e.Vendor[5].Target = "N2" },
+		chaos.Disordered:      func(e *chaos.Evidence) { e.Vendor[5].N = 3 },
+		chaos.NoEvent:         func(e *chaos.Evidence) { e.State.Events[7].Says.Message.ID = "m3" },
+		chaos.TwoEvents: func(e *chaos.Evidence) {
+			ev := e.State.Events[7]
+			ev.ID = "e9"
+			e.State.Events = append(e.State.Events, ev)
+		},
+	} {
+		e := starry()
+		spoil(&e)
+		if found := chaos.Judge(e); !slices.ContainsFunc(found, func(v chaos.Violation) bool { return v.Rule == rule }) {
+			t.Errorf("%s: found %v", rule, found)
+		}
+	}
+}
+
 func TestLeaksAreFound(t *testing.T) {
 	log := "fine\n{\"text\":\"out-00aa11bb-17-0123456789abcdef01234567\"}\nkey pst_secret\nout-00aa11bb-17- is an idempotency key\n"
 	found, err := chaos.FindLeaks(strings.NewReader(log), map[string]string{"the key": "pst_secret"})

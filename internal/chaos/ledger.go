@@ -37,8 +37,8 @@ type Told struct {
 // acts on a message, no two are the same.
 type Act struct {
 	Message string `json:"message"` // its id
-	Kind    string `json:"kind"`    // reaction, edit, revoke or vote, as the vendor's ledger names them
-	Text    string `json:"text"`    // the emoji, the new text, or the option; "" for a revoke
+	Kind    string `json:"kind"`    // reaction, edit, revoke, vote or star, as the vendor's ledger names them
+	Text    string `json:"text"`    // the emoji, the new text, the option, or "1" for a star; "" for a revoke
 }
 
 // Call is one line of the driver's ledger.

@@ -53,6 +53,7 @@ type Shows struct {
 		Options []string
 	}
 	DeletedAt string
+	StarredAt string
 }
 
 // Action is a row of the message table that acts on another message.
