@@ -385,6 +385,13 @@ func TestMessagesAreChangedInAConversation(t *testing.T) {
 			t.Errorf("%s is answered %d, want %d: %.200s", name, p.status, tt.status, p.body)
 		}
 	}
+	c.saysNot(talk, "Starred")
+	if err := s.g.Sessions.Starred(t.Context(), d, contact, in.NetworkID, true, postern.TimeOf(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	c.says(talk, "Starred")
+	c.says(talk+"?message="+theirs, "Remove star")
+	c.says("/messages/"+theirs, "Starred")
 	other := chatPath(d.ID, "+15550009999")
 	c.want(c.post(other, url.Values{"do": {"delete"}, "message": {string(out)}}), http.StatusNotFound, "")
 	c.want(c.get(other+"?message="+string(out)), http.StatusNotFound, "")

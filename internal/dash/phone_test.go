@@ -54,6 +54,7 @@ func (v *vendor) Phone(string) (list []gateway.PhoneMessage) {
 	for i, m := range v.wrote {
 		p := gateway.PhoneMessage{
 			ID: "3EB0" + string(rune('A'+i)), From: m.From, Type: m.Content.Kind, Body: m.Content.Text, Extra: m.Content.Extra,
+			Starred: i == 0,
 		}
 		if f := m.Content.Media; f != nil {
 			p.Media = &gateway.PhoneMedia{MIMEType: f.MIMEType, Size: f.Size, SHA256: f.SHA256, Filename: f.Filename}
@@ -99,7 +100,7 @@ func TestContactsWriteEveryKind(t *testing.T) {
 		form.Set("from", contact)
 		c.want(c.post(phone+"/write", form), http.StatusSeeOther, phone)
 	}
-	p := c.says(phone, `src="`+phone+`/files/3EB0A"`, phone+"/files/3EB0B?download", "_b_.svg", "the caption",
+	p := c.says(phone, `src="`+phone+`/files/3EB0A"`, phone+"/files/3EB0B?download", "_b_.svg", "the caption", "Starred",
 		"52.51630, 13.37770", "&lt;i&gt;Gate", "&lt;i&gt;Ada", "Engines", "&lt;i&gt;Where?", "Choose any number.", "only text", "openstreetmap.org")
 	if strings.Contains(p.body, "<i>") || strings.Contains(p.body, "<b>") {
 		t.Error("what a stranger wrote is part of the page")
