@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"postern/internal/network"
@@ -252,7 +253,13 @@ func (v *run) sync(name appstate.WAPatchName) {
 		defer v.calls.Leave()
 		ctx, cancel := context.WithTimeout(v.cli.BackgroundEventCtx, syncTimeout)
 		defer cancel()
-		err := v.syncNow(ctx, name)
+		begun := sync.OnceFunc(func() { // what is announced from now on is read once more
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.syncing[name] = false
+		})
+		defer begun()
+		err := v.state.Sync(ctx, name, begun)
 		if err != nil && ctx.Err() == nil {
 			v.log.WarnContext(ctx, "the app state was not read", "collection", string(name), "error", redact("read", err))
 		}
@@ -260,17 +267,6 @@ func (v *run) sync(name appstate.WAPatchName) {
 			v.end(disconnected("store-unavailable")) // the next connection reads it again
 		}
 	}()
-}
-
-func (v *run) syncNow(ctx context.Context, name appstate.WAPatchName) error {
-	has, err := v.state.HasKey(ctx)
-	v.mu.Lock()
-	v.syncing[name] = false // what is announced from now on is read once more
-	v.mu.Unlock()
-	if err != nil || !has {
-		return err
-	}
-	return v.state.Sync(ctx, name)
 }
 
 // starred reports that the phone or another companion has starred a message, or has taken its star away.

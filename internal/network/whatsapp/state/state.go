@@ -81,19 +81,18 @@ func (g guarded) GetAppStateVersion(ctx context.Context, name string) (version u
 	return g.AppStateStore.GetAppStateVersion(ctx, name)
 }
 
-// HasKey reports whether the phone has shared a key.
-func (s *State) HasKey(ctx context.Context) (bool, error) {
-	id, err := s.cli.Store.AppStateKeys.GetLatestAppStateSyncKeyID(ctx)
-	return id != nil, err
-}
-
-// Sync reads what has changed in a collection, or all of it the first time. When it returns nil, the
-// stars that it found are stored.
-func (s *State) Sync(ctx context.Context, name appstate.WAPatchName) error {
+// Sync reads what has changed in a collection, or all of it the first time. It calls begun when its
+// turn has come: what changes later may not be read. When it returns nil, the stars that it found are
+// stored. Without a key it reads nothing.
+func (s *State) Sync(ctx context.Context, name appstate.WAPatchName, begun func()) error {
 	if err := s.take(ctx); err != nil {
 		return err
 	}
 	defer s.giveBack()
+	begun()
+	if has, err := s.hasKey(ctx); err != nil || !has {
+		return err
+	}
 	return s.sync(ctx, name)
 }
 
@@ -124,6 +123,12 @@ func (s *State) Star(ctx context.Context, star Star) error {
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, err)
+}
+
+// hasKey reports whether the phone has shared a key.
+func (s *State) hasKey(ctx context.Context) (bool, error) {
+	id, err := s.cli.Store.AppStateKeys.GetLatestAppStateSyncKeyID(ctx)
+	return id != nil, err
 }
 
 // take waits for the caller's turn.

@@ -67,7 +67,7 @@ func (s *State) fetch(ctx context.Context, name appstate.WAPatchName, whole bool
 // follows it, because whatsmeow would report it in another goroutine.
 func (s *State) send(ctx context.Context, info appstate.PatchInfo) (err error) {
 	defer recovered(&err)
-	if has, err := s.HasKey(ctx); err != nil || !has {
+	if has, err := s.hasKey(ctx); err != nil || !has {
 		return errors.Join(err, ErrNoKey)
 	}
 	ctx, _ = s.ring.Draft(ctx)
