@@ -64,12 +64,17 @@ func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE
 // after starTries tries it is a refusal.
 func (s *session) star(ctx context.Context, c *conn, to types.JID, m network.Outbound) (time.Time, error) {
 	name := s.account.String() + " " + m.NetworkID
+	var withheld error
 	err := c.state.Star(ctx, state.Star{
 		Chat: to, ID: m.Target.NetworkID, FromMe: m.Target.FromMe, On: m.Content.IsStar(), At: m.At,
+		Leave: func() error { withheld = m.MayLeave(); return withheld },
 	})
 	if err == nil {
 		s.driver.stars.forget(name)
 		return time.Now().UTC(), nil
+	}
+	if withheld != nil {
+		return time.Time{}, withheld
 	}
 	if why := unstarred(err); why != nil && s.driver.stars.count(name) >= starTries {
 		s.driver.stars.forget(name)

@@ -77,6 +77,31 @@ func TestStarsReachThePhone(t *testing.T) {
 	}
 }
 
+// A star that may not leave is not sent, and the mark that it may comes before it is.
+func TestStarsMayNotLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	id := sent(t, c, "3EB000000000000000A6")
+	canceled, asked := errors.New("canceled"), 0
+	star := starOf(id, true)
+	star.Leave = func() error { return canceled }
+	if _, err := c.Send(t.Context(), star); !errors.Is(err, canceled) {
+		t.Errorf("star = %v, want the error of Leave", err)
+	}
+	star = starOf(id, false)
+	star.Leave = func() error {
+		asked++
+		if m, err := w.vendor.ShownMessage(ownNumber, id); err != nil || m.Starred {
+			t.Errorf("the phone shows %+v, %v", m, err)
+		}
+		return nil
+	}
+	if _, err := c.Send(t.Context(), star); err != nil || asked == 0 {
+		t.Errorf("star = %v after %d calls of Leave", err, asked)
+	}
+}
+
 // at is the time of an action as it is reported.
 func at(m network.Outbound) time.Time { return m.At.Truncate(time.Millisecond) }
 

@@ -103,9 +103,11 @@ type Star struct {
 	FromMe bool   // the account wrote the message
 	On     bool
 	At     time.Time // when it was asked for; with ID, it identifies the change
+	Leave  func() error
 }
 
-// Star changes a star. A change that was sent before can be sent again, and has no further effect.
+// Star changes a star. Right before it is sent, Star calls Leave, and returns its error. A change that
+// was sent before can be sent again, and has no further effect.
 func (s *State) Star(ctx context.Context, star Star) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -118,7 +120,7 @@ func (s *State) Star(ctx context.Context, star Star) error {
 		if err = s.sync(ctx, Stars); err != nil {
 			return err
 		}
-		if err = s.send(ctx, info); !errors.Is(err, whatsmeow.ErrAppStateUpdate) {
+		if err = s.send(ctx, info, star.Leave); !errors.Is(err, whatsmeow.ErrAppStateUpdate) {
 			return err
 		}
 	}

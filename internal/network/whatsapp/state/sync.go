@@ -65,10 +65,13 @@ func (s *State) fetch(ctx context.Context, name appstate.WAPatchName, whole bool
 
 // send sends a change. What whatsmeow reads of its effect is not kept: it is read again with what
 // follows it, because whatsmeow would report it in another goroutine.
-func (s *State) send(ctx context.Context, info appstate.PatchInfo) (err error) {
+func (s *State) send(ctx context.Context, info appstate.PatchInfo, mayLeave func() error) (err error) {
 	defer recovered(&err)
 	if has, err := s.hasKey(ctx); err != nil || !has {
 		return errors.Join(err, ErrNoKey)
+	}
+	if err := mayLeave(); err != nil {
+		return err
 	}
 	ctx, _ = s.ring.Draft(ctx)
 	return s.cli.SendAppState(ctx, info)
