@@ -37,10 +37,10 @@ type outgoing struct {
 type fate uint8
 
 const (
-	unseen  fate = iota // the message was not written
-	left                // it was about to be written, with a copy for the recipient
-	refused             // it was stopped, because it held no copy
-	withheld            // it was stopped, because it may not leave
+	unseen   fate = iota // the message was not written
+	left                 // it was about to be written, with a copy for the recipient
+	refused              // it was stopped, because it held no copy
+	withheld             // it was stopped, because it may not leave
 )
 
 // expect begins to wait for a message; cancel stops its sending.
