@@ -308,6 +308,26 @@ func (g Messages) messagePlace(
 	return p, err
 }
 
+// Near returns the cursor of a list of a message's chat from which the message is shown, with a few
+// newer ones before it; "" is the start of the list.
+func (g Messages) Near(ctx context.Context, c access.Caller, id postern.MessageID) (cursor string, err error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return "", err
+	}
+	m, err := g.get(ctx, c, id)
+	if err != nil {
+		return "", err
+	}
+	p, err := g.db.Messages.Around(ctx, m, newerShown)
+	if err != nil || p.N == 0 {
+		return "", err
+	}
+	return g.messageCursor(c.Workspace(), store.MessageSearch{ChatID: m.ChatID}, p), nil
+}
+
+// newerShown is how many newer messages are shown with one that was looked for.
+const newerShown = 10
+
 // RecordExport records in the audit log that a member exports messages to a file.
 func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error) {
 	if err := c.Permit(postern.MessagesRead); err != nil {

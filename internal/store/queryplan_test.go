@@ -172,6 +172,7 @@ func TestListsOfTheDashboardHaveTheirIndexes(t *testing.T) {
 		keysOfWorkspace: "INDEX api_key_workspace (workspace_id=?)",
 		identitiesOf:    "INDEX identity_user (user_id=?)",
 		replaysOf:       "INDEX replay_endpoint (endpoint_id=?)",
+		newerThan:       "INDEX message_conversation (workspace_id=? AND chat_id=? AND n>?)",
 
 		actsPlan(ActFilter{}):                       "INDEX audit_workspace (workspace_id=? AND n<?)",
 		actsPlan(ActFilter{Before: 5}):              "INDEX audit_workspace (workspace_id=? AND n<?)",

@@ -99,6 +99,16 @@ func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageS
 	return s.page(ctx, ws, q, tableWay(ws, list, open), upper, limit)
 }
 
+// Around returns the place from which the list of a message's chat begins with up to newer messages
+// that came after it, followed by the message; the zero place is the start of the list.
+func (s Messages) Around(ctx context.Context, m postern.Message, newer int) (p MessagePlace, err error) {
+	err = s.look(ctx, newerThan, []any{m.WorkspaceID, m.ChatID, m.ID, newer}, &p.N)
+	return p, err
+}
+
+const newerThan = `SELECT n FROM message WHERE workspace_id = $1 AND chat_id = $2
+	AND n > (SELECT n FROM message WHERE workspace_id = $1 AND id = $3) ORDER BY n LIMIT 1 OFFSET $4 + 0`
+
 // page lists messages among the candidates of a way.
 func (s Messages) page(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, w way, upper MessagePlace,
 	limit int) (p MessagePage, err error) {

@@ -96,6 +96,32 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 	})
 }
 
+// The list of a chat is shown around a message, with as many newer ones as there are, up to a
+// number.
+func TestAroundAMessage(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		ws := newWorkspace(t, db)
+		d, e := newDevice(t, db, ws, postern.Connected), newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		var list []postern.Message
+		for range 5 {
+			list = append(list, queue(t, db, d))
+			queue(t, db, e) // of another workspace, to the same number
+		}
+		for i, want := range []int{3, 4, 5, 5, 5} {
+			place, err := db.Messages.Around(t.Context(), list[i], 2)
+			if err != nil || (place.N == 0) != (want == 5) {
+				t.Fatalf("the place of message %d is %+v, %v", i, place, err)
+			}
+			q := MessageSearch{DeviceID: d.ID, ChatID: list[i].ChatID}
+			p, err := db.Messages.Search(t.Context(), ws, q, place, 10)
+			if err != nil || len(p.Messages) != want || p.Messages[0].ID != list[want-1].ID {
+				t.Errorf("around message %d there are %d, want %d (%v)", i, len(p.Messages), want, err)
+			}
+		}
+	})
+}
+
 // fillMessages adds n messages, of which the oldest has failed.
 func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
