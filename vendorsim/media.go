@@ -41,6 +41,9 @@ type Media struct {
 	Waveform []byte `json:"waveform,omitempty"` // of a voice message
 	ViewOnce bool   `json:"viewOnce,omitempty"`
 
+	// Thumbnail is a small JPEG of a video that a phone sends; nil for none.
+	Thumbnail []byte `json:"-"`
+
 	// Where the encrypted file is, and its keys: "image", "video", "audio" or "document".
 	Path      string `json:"path"`
 	Class     string `json:"class"`

@@ -66,7 +66,7 @@ func (m Media) image(caption string, info *waE2E.ContextInfo) *waE2E.ImageMessag
 func (m Media) video(caption string, info *waE2E.ContextInfo) *waE2E.VideoMessage {
 	return &waE2E.VideoMessage{
 		URL: m.url(), DirectPath: &m.Path, MediaKey: m.Key, FileSHA256: m.SHA256, FileEncSHA256: m.EncSHA256,
-		FileLength: m.length(), MediaKeyTimestamp: timestamp(), Mimetype: &m.MimeType,
+		FileLength: m.length(), MediaKeyTimestamp: timestamp(), Mimetype: &m.MimeType, JPEGThumbnail: m.Thumbnail,
 		Caption: nonEmpty(caption), Width: pixels(m.Width), Height: pixels(m.Height), ViewOnce: flag(m.ViewOnce),
 		Seconds: new(uint32(m.Seconds)), GifPlayback: flag(m.GIF), ContextInfo: info, //nolint:gosec // some hours
 	}

@@ -72,6 +72,7 @@ func (s simulated) Inbound(ctx context.Context, account string, in gateway.Sandb
 			return "", simulatedError(err)
 		}
 		c.Media = describedFile(file, in.Content)
+		c.Media.Thumbnail = in.Thumbnail
 	}
 	id, err := s.SendContent(ctx, account, in.From, c)
 	return id, simulatedError(err)

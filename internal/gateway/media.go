@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"strconv"
 	"time"
@@ -91,6 +92,34 @@ func (g Media) Open(ctx context.Context, c access.Caller, id postern.MediaID) (p
 		return postern.Media{}, nil, err
 	}
 	return g.open(ctx, row)
+}
+
+// Thumbnail returns a small JPEG of a video: the one that its sender attached, or that was made to
+// send it. It is nil if there is none, or if the video cannot be read.
+func (g Media) Thumbnail(ctx context.Context, c access.Caller, id postern.MediaID) ([]byte, error) {
+	row, err := g.get(ctx, c, id)
+	if err != nil || row.Status != postern.MediaReady {
+		return nil, err
+	}
+	if b := g.thumbnailIn(id, row.Source); b != nil {
+		return b, nil
+	}
+	upload, err := g.db.Media.VideoUpload(ctx, c.Workspace(), id)
+	return g.thumbnailIn(id, upload), err
+}
+
+// thumbnailIn returns the thumbnail in what is stored of a file on the network. That is JSON, of
+// which this is the only member that all networks have in common.
+func (g Media) thumbnailIn(id postern.MediaID, sealed []byte) []byte {
+	b, err := g.box.Open(sealed, sourcePlace(id))
+	if err != nil {
+		return nil // nothing is stored, or the server's secret key was replaced
+	}
+	var found struct {
+		Thumbnail []byte `json:"thumbnail"`
+	}
+	_ = json.Unmarshal(b, &found) // the source of a file at a URL is none
+	return found.Thumbnail
 }
 
 func (g Media) open(ctx context.Context, row store.MediaRow) (postern.Media, *blob.Reader, error) {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"postern/internal/access"
+	"postern/internal/media/library"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -46,12 +47,13 @@ type SandboxNetwork interface {
 
 // SandboxInbound is a message that a simulated contact writes.
 type SandboxInbound struct {
-	From    string
-	Content postern.Content
-	Media   *NewMedia         // the file, of kinds that carry one: not one at a URL
-	File    io.Reader         // its content, which Inbound finds
-	ReplyTo postern.MessageID // a message of the chat; "" for none
-	QuoteOf string            // its network id, which Inbound finds
+	From      string
+	Content   postern.Content
+	Media     *NewMedia         // the file, of kinds that carry one: not one at a URL
+	File      io.Reader         // its content, which Inbound finds
+	Thumbnail []byte            // of a video, which Inbound makes as apps do; nil for none
+	ReplyTo   postern.MessageID // a message of the chat; "" for none
+	QuoteOf   string            // its network id, which Inbound finds
 }
 
 // PhoneMessage is a message on the simulated phone.
@@ -265,8 +267,21 @@ func (g SandboxPhones) attachInbound(ctx context.Context, c access.Caller, in *S
 	file := row.Media
 	file.Filename = cmp.Or(in.Media.Filename, file.Filename)
 	in.Content.Media = &file
+	if in.Content.Kind == postern.KindVideo {
+		in.Thumbnail = g.thumbnailOf(ctx, c, file)
+	}
 	_, r, err := Media{g.core}.open(ctx, row)
 	return r, err
+}
+
+// thumbnailOf makes a small JPEG of a video; nil if that is not possible.
+func (g SandboxPhones) thumbnailOf(ctx context.Context, c access.Caller, file postern.Media) []byte {
+	p, err := g.library.Prepare(ctx, c.Workspace(), file, postern.KindVideo)
+	if err != nil {
+		return nil // simulated contacts send what they like
+	}
+	library.Discard(p.Body)
+	return p.Thumbnail
 }
 
 // Call lets a contact call the device's account, and returns the id of the call.

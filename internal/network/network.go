@@ -142,7 +142,8 @@ type Timer struct {
 }
 
 // Ref is how a driver finds a file on its network and reads it. It contains the file's key, so
-// it must be kept encrypted.
+// it must be kept encrypted. Its form is the driver's own, except that it may be a JSON object
+// whose member thumbnail is a small JPEG of a received video, in base64.
 type Ref []byte
 
 // File is a file to upload.

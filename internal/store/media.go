@@ -291,6 +291,18 @@ func (s Media) Upload(ctx context.Context, id postern.MediaID, device postern.De
 	return sealed, err == nil, err
 }
 
+// VideoUpload returns what the network knows of a file of the workspace that was uploaded as a
+// video; nil if it was not.
+func (s Media) VideoUpload(ctx context.Context, ws postern.WorkspaceID, id postern.MediaID) (sealed []byte, err error) {
+	err = s.db.Row(ctx, `SELECT u.upload FROM media_upload u JOIN media m ON m.id = u.media_id
+		WHERE m.workspace_id = $1 AND m.id = $2 AND u.kind = 'video' ORDER BY u.created_at DESC LIMIT 1`,
+		[]any{ws, id}, &sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return sealed, err
+}
+
 // SetUpload stores what the network knows of a file.
 func (s Media) SetUpload(ctx context.Context, id postern.MediaID, device postern.DeviceID, kind postern.Kind,
 	sealed []byte, now postern.Time) error {

@@ -1,19 +1,23 @@
 package content
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/url"
 	"strings"
 
 	"postern/internal/network"
 	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
 )
 
 const (
 	fileVersion = 1
-	hashSize    = 32      // bytes of a SHA-256, and of the key of a file
-	maxPath     = 2048    // bytes of the path of a file, and of its URL
-	maxFileSize = 4 << 30 // bytes that a sender may declare; the network takes files of 2 GiB
+	hashSize    = 32       // bytes of a SHA-256, and of the key of a file
+	maxPath     = 2048     // bytes of the path of a file, and of its URL
+	maxFileSize = 4 << 30  // bytes that a sender may declare; the network takes files of 2 GiB
+	maxThumb    = 16 << 10 // bytes of a thumbnail that is kept; apps send a few kB
 )
 
 // Class is a group of kinds whose files are encrypted and stored in the same way.
@@ -55,6 +59,7 @@ type File struct {
 	EncSHA256 []byte `json:"encSha256,omitempty"` // of what the network keeps
 	Size      int64  `json:"size,omitempty"`      // bytes of the file; 0 if they are not known
 	KeyTime   int64  `json:"keyTime,omitempty"`   // Unix time at which the key was made
+	Thumbnail []byte `json:"thumbnail,omitempty"` // of a received video; see [network.Ref]
 }
 
 // Ref returns the reference to the file.
@@ -110,7 +115,15 @@ func fileFromWire(class Class, m described) File {
 	if path := m.GetDirectPath(); IsPath(path) {
 		f.Path = path
 	}
+	if v, ok := m.(*waE2E.VideoMessage); ok && isThumbnail(v.GetJPEGThumbnail()) {
+		f.Thumbnail = v.GetJPEGThumbnail()
+	}
 	return f
+}
+
+// isThumbnail reports whether b begins as a JPEG does, and is small.
+func isThumbnail(b []byte) bool {
+	return len(b) <= maxThumb && bytes.HasPrefix(b, []byte{0xff, 0xd8, 0xff})
 }
 
 func ofHashSize(b []byte) []byte {

@@ -44,7 +44,7 @@ func kinds() map[string]struct {
 	info := func() *waE2E.ContextInfo {
 		return &waE2E.ContextInfo{IsForwarded: proto.Bool(true), ForwardingScore: proto.Uint32(1)}
 	}
-	small, wave := []byte("jpeg"), bytes.Repeat([]byte{50}, 64)
+	small, wave := []byte("\xff\xd8\xff jpeg"), bytes.Repeat([]byte{50}, 64)
 	image := func() *waE2E.ImageMessage {
 		return &waE2E.ImageMessage{
 			URL: url, DirectPath: path, MediaKey: f.Key, FileEncSHA256: f.EncSHA256, FileSHA256: f.SHA256, FileLength: size,
@@ -189,6 +189,9 @@ func TestMediaIsAsWhatsmeowDescribesIt(t *testing.T) {
 			t.Errorf("%s is read as %+v %+v, %v", name, in.Content, in.Content.Media, ok)
 		}
 		file.URL, file.Version = "", fileVersion
+		if tt.content.Kind == postern.KindVideo {
+			file.Thumbnail = tt.file.Thumbnail
+		}
 		if back, ok := ParseRef(in.File); !ok || !reflect.DeepEqual(back, file) {
 			t.Errorf("the file of %s is read as %+v, %v", name, back, ok)
 		}
@@ -269,6 +272,7 @@ func TestHostileMedia(t *testing.T) {
 		Caption: &big, Mimetype: &big, FileLength: new(uint64(1 << 60)), Seconds: new(uint32(math.MaxUint32)),
 		Width: new(uint32(math.MaxUint32)), Height: new(uint32(5)), MediaKey: []byte(big), DirectPath: &big,
 		FileSHA256: []byte(big), FileEncSHA256: []byte{1}, MediaKeyTimestamp: new(int64(math.MinInt64)),
+		JPEGThumbnail: []byte("\xff\xd8\xff" + big),
 	}})
 	want := postern.Media{MIMEType: "application/octet-stream", Status: postern.MediaPending}
 	switch {
@@ -283,6 +287,17 @@ func TestHostileMedia(t *testing.T) {
 	}
 	if f, ok := ParseRef(in.File); ok {
 		t.Errorf("the file can be fetched: %+v", f)
+	}
+}
+
+// Only what looks like a JPEG is kept as the thumbnail of a video.
+func TestHostileThumbnails(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "\xff\xd8", "<svg/>", "\x89PNG"} {
+		in, _ := FromWire(&waE2E.Message{VideoMessage: &waE2E.VideoMessage{JPEGThumbnail: []byte(text)}})
+		if bytes.Contains(in.File, []byte("thumbnail")) {
+			t.Errorf("%q is kept: %s", text, in.File)
+		}
 	}
 }
 
