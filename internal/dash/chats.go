@@ -2,9 +2,7 @@ package dash
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,7 +12,6 @@ import (
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
-	"postern/internal/media"
 	"postern/internal/paging"
 	"postern/internal/postern"
 )
@@ -116,45 +113,6 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		view.Older = chatPath(device, chat) + "?after=" + url.QueryEscape(list.Next)
 	}
 	return d.write(w, r, status, page.ChatPage(d.frame(r, v, "Conversation", "/messages"), view))
-}
-
-func (d messages) form(w http.ResponseWriter, r *http.Request, v visit) error {
-	return d.showForm(w, r, v, http.StatusOK, page.MessageFormView{
-		Device: page.Field{Value: r.FormValue("device")}, To: page.Field{Value: r.FormValue("to")},
-	})
-}
-
-// showForm shows the form with a new idempotency key, so that a form that is posted twice sends
-// one message. Each refusal gets a new key too, because the old one may belong to another
-// message.
-func (d messages) showForm(
-	w http.ResponseWriter, r *http.Request, v visit, status int, view page.MessageFormView,
-) error {
-	names, err := d.deviceNames(r.Context(), v)
-	if err != nil {
-		return err
-	}
-	view.Key, view.Devices = rand.Text(), choices(names, "")
-	return d.write(w, r, status, page.MessageForm(d.frame(r, v, "Send a message", "/messages"), view))
-}
-
-func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewMessage{
-		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: strings.TrimSpace(r.PostFormValue("to")),
-		Content: postern.Text(written(r)),
-	}
-	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in, postern.Media{})
-	if wrong, problem, ok := refusedMessage(err); ok {
-		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
-			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]},
-			To:     page.Field{Value: r.PostFormValue("to"), Error: wrong["to"]},
-			Body:   page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
-		})
-	}
-	if err != nil {
-		return err
-	}
-	return d.done(w, r, "The message was accepted.", messagePath(m.ID))
 }
 
 // editTime is how long the network takes edits of a message.
@@ -266,146 +224,8 @@ func (d chats) change(r *http.Request, v visit, m postern.Message, do string) (s
 	return "", postern.Invalid("/do", "a message can be answered, edited, deleted, pinned, starred or reacted to")
 }
 
-// reply sends a message that was written in a conversation, with its file if there is one.
-func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
-	device, chat := chatIn(r)
-	in := gateway.NewMessage{DeviceID: device, To: chat, Content: postern.Text(written(r))}
-	if r.PostFormValue("do") == "reply" {
-		in.ReplyTo = postern.MessageID(r.PostFormValue("message"))
-	}
-	file, err := d.attached(w, r, &v)
-	if err == nil && file.ID != "" {
-		in, err = carrying(in, file, r.PostFormValue("kind"))
-	}
-	if err == nil {
-		_, err = messages{d.core}.sendOnce(r.Context(), v, r.PostFormValue("key"), in, file)
-	}
-	if wrong, problem, ok := refusedMessage(err); ok {
-		view := page.ChatView{
-			Body:    page.Field{Value: written(r), Error: wrong["body"]},
-			Problem: cmp.Or(wrong["to"], wrong["media"], wrong["type"], wrong["replyTo"], problem),
-			Kind:    r.PostFormValue("kind"),
-		}
-		if file.ID != "" && wrong["media"] == "" { // it need not be sent again
-			view.File = page.Attachment{ID: string(file.ID), Name: file.Filename, Size: bytesOf(file.Size)}
-		}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
-	}
-	if err != nil {
-		return err
-	}
-	return seeOther(w, r, chatPath(device, chat))
-}
-
-// attached returns the file of the form: a new one, or that of a form that was refused before. It
-// renews the rights of the visit, because a file takes time.
-func (d chats) attached(w http.ResponseWriter, r *http.Request, v *visit) (file postern.Media, err error) {
-	if file, v.caller, err = d.takeFile(w, r, *v); err != nil || file.ID != "" {
-		return file, err
-	}
-	id := postern.MediaID(r.PostFormValue("media"))
-	if id == "" {
-		return file, nil
-	}
-	file, err = d.g.Media.Get(r.Context(), v.caller, id)
-	if postern.ReasonOf(err) == postern.NotFound {
-		err = postern.Invalid("/media", "the file is gone; choose it again")
-	}
-	return file, err
-}
-
-// carrying returns the message with a file.
-func carrying(in gateway.NewMessage, file postern.Media, chosen string) (gateway.NewMessage, error) {
-	in.Content.Kind = kindOfFile(file.MIMEType, chosen)
-	in.Media = &gateway.NewMedia{ID: file.ID}
-	switch in.Content.Kind {
-	case postern.KindAudio, postern.KindVoice, postern.KindSticker:
-		if in.Content.Text != "" {
-			return in, postern.Invalid("/body", "audio and stickers have no caption; remove the text, or send a document")
-		}
-	default:
-	}
-	return in, nil
-}
-
-// kindOfFile returns the kind of message that was chosen for a file, or else the one in which
-// people expect it.
-func kindOfFile(mimeType, chosen string) postern.Kind {
-	switch kind := postern.Kind(chosen); kind {
-	case postern.KindVoice, postern.KindSticker, postern.KindDocument:
-		return kind
-	default:
-	}
-	for _, kind := range []postern.Kind{postern.KindImage, postern.KindVideo, postern.KindAudio} {
-		if strings.HasPrefix(mimeType, string(kind)+"/") && media.Fits(kind, mimeType) == nil {
-			return kind
-		}
-	}
-	return postern.KindDocument
-}
-
 // isReachable reports whether messages can be sent to a chat.
 func isReachable(chat string) bool {
 	id, err := postern.ParseChat(chat)
 	return err == nil && postern.IsDirect(id)
-}
-
-// written returns the text of the form with LF line ends. Forms use CR LF (HTML, 4.10.21.4).
-func written(r *http.Request) string {
-	return strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n")
-}
-
-// A second post waits for the first, which takes as long as a commit.
-const (
-	sendTries = 50
-	sendPause = 50 * time.Millisecond
-)
-
-// sendOnce sends a message with the idempotency key of its form: a double click or a reload
-// returns the first message, although each brings a copy of the file.
-func (d messages) sendOnce(
-	ctx context.Context, v visit, key string, in gateway.NewMessage, file postern.Media,
-) (m postern.Message, err error) {
-	if !isKey(key) {
-		return m, postern.Errorf(postern.IdempotencyReused, "the form is no longer valid; reload the page")
-	}
-	what := []string{string(in.DeviceID), in.To, in.Content.Text, string(in.Content.Kind), string(in.ReplyTo), file.SHA256}
-	idem := &gateway.Idempotency{
-		Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(strings.Join(what, "\x00"))),
-	}
-	for range sendTries {
-		made, err := d.g.Messages.Send(ctx, v.caller, in, idem)
-		if postern.ReasonOf(err) != postern.IdempotencyRunning {
-			return made.Value, err
-		}
-		select {
-		case <-time.After(sendPause):
-		case <-ctx.Done():
-			return m, ctx.Err()
-		}
-	}
-	return m, postern.Errorf(postern.Unavailable,
-		"the message is still being accepted; look for it on the Messages page")
-}
-
-// isKey reports whether a key looks like one that showForm made.
-func isKey(key string) bool {
-	return len(key) == len(rand.Text()) && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
-}
-
-// refusedMessage explains a refusal that the user can fix in the form.
-func refusedMessage(err error) (wrong map[string]string, problem string, ok bool) {
-	if wrong, ok = faults(err); ok {
-		return wrong, "The message was not sent.", true
-	}
-	switch reason := postern.ReasonOf(err); reason {
-	case postern.DeviceNotConnected:
-		return nil, "The device is not connected. The message was not sent.", true
-	case postern.IdempotencyReused:
-		return nil, "A different message was already sent from this form. Press Send again to send this one too.", true
-	case postern.QuotaExhausted, postern.PayloadTooLarge:
-		return nil, word(err.Error()) + ".", true
-	default:
-		return nil, "", false
-	}
 }
