@@ -409,6 +409,29 @@ func (d *core) operatorPage(pattern string, serve func(http.ResponseWriter, *htt
 	})
 }
 
+// devicesNamed returns devices with their names, or with their ids where a name is not known; nil if
+// the list is nil.
+func (d *core) devicesNamed(ctx context.Context, v visit, ids []postern.DeviceID) (list []page.Choice, err error) {
+	if ids == nil {
+		return nil, nil
+	}
+	names, err := d.deviceNames(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if names[id] == "" { // not among the devices that were listed
+			one, err := d.g.Devices.Get(ctx, v.caller, id)
+			names[id] = one.Name
+			if err != nil {
+				names[id] = string(id)
+			}
+		}
+		list = append(list, page.Choice{Value: string(id), Label: names[id]})
+	}
+	return list, nil
+}
+
 // deviceNames returns the names of devices by id, if the caller may see devices.
 func (d *core) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]string, error) {
 	names := map[postern.DeviceID]string{}

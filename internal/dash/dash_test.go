@@ -335,7 +335,7 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	}
 	s.as(postern.Owner)
 	c.want(c.post(path+"/link/cancel", nil), http.StatusSeeOther, path)
-	if p := c.get(path); !strings.Contains(p.body, "The attempt was canceled") {
+	if p := c.get(path); !strings.Contains(p.body, "The link attempt was canceled") {
 		t.Error("the page does not say that the attempt was stopped")
 	}
 	other := s.device()

@@ -93,12 +93,19 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 		return err
 	}
 	view := page.DeliveryView{
-		Webhook: string(e.ID), URL: e.URL, Delivery: deliveryOf(l.Delivery), Device: string(l.DeviceID),
+		Webhook: string(e.ID), URL: e.URL, Delivery: deliveryOf(l.Delivery),
 		Body: indented(l.Body), Hidden: d.hidden(v, l),
 		Headers: []page.Header{
 			{Name: "Content-Type", Value: "application/json"}, {Name: "webhook-id", Value: string(l.EventID)},
 		},
 		Retry: v.mayHook(postern.WebhooksWrite) && e.Status == postern.EndpointActive,
+	}
+	if l.DeviceID != "" {
+		of, err := d.devicesNamed(r.Context(), v, []postern.DeviceID{l.DeviceID})
+		if err != nil {
+			return err
+		}
+		view.Device = of[0]
 	}
 	for _, a := range l.Attempts {
 		view.Attempts = append(view.Attempts, page.Attempt{

@@ -12,6 +12,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/problem"
 	"postern/internal/qrcode"
 )
 
@@ -34,17 +35,11 @@ func (d devices) list(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 func deviceOf(one postern.Device) page.Device {
-	v := page.Device{
+	return page.Device{
 		ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status),
-		Reason: string(one.StatusReason), Mode: one.Mode,
+		Reason: because(string(one.StatusReason)), Mode: one.Mode, LastSeen: timeOf(one.LastSeenAt),
+		Until: timeOf(one.RestrictedUntil),
 	}
-	if one.RestrictedUntil != 0 {
-		v.Reason += " until " + one.RestrictedUntil.String()
-	}
-	if one.LastSeenAt != 0 {
-		v.LastSeen = one.LastSeenAt.Std()
-	}
-	return v
 }
 
 func deviceIn(r *http.Request) postern.DeviceID { return postern.DeviceID(r.PathValue("id")) }
@@ -126,7 +121,7 @@ func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) 
 		return v, err
 	}
 	v = page.LinkView{State: string(l.Status), Number: l.PhoneNumber, Cancels: l.Status.Open(),
-		Why: why(string(l.Reason))}
+		Why: because(string(l.Reason))}
 	switch {
 	case l.Status == postern.LinkPasskey:
 		v.State = "passkey"
@@ -161,29 +156,19 @@ func isPast(l postern.Link, one postern.Device) bool {
 // shownAfter is how long the outcome of an attempt is shown after it expired.
 const shownAfter = 10 * time.Minute
 
-// why explains the reason of a failed attempt.
-func why(reason string) string {
-	switch reason {
-	case "other-number", "unexpected-number":
-		return "The phone has a different number than expected."
-	case "wrong-code":
-		return "The code entered on the phone does not match the code shown here."
-	case "number-unknown":
-		return "The network does not know this number."
-	case "number-already-linked":
+// because says in a sentence why a device or a link attempt has its status; "" if there is nothing to
+// say.
+func because(reason string) string {
+	s, known := problem.StateOf(reason)
+	switch {
+	case reason == "":
+		return ""
+	case known:
+		return s.Means
+	case reason == string(postern.NumberAlreadyLinked):
 		return "Another device of this workspace is linked to this number."
-	case "quarantined":
-		return "The server crashed while it processed what the network sent during this attempt."
-	case "too-many-codes":
-		return "The network limits how often a code can be requested for this number. Try again later."
-	case "not-receiving", "dial", "handshake":
-		return "The network could not be reached. Try again in a moment."
-	case "canceled":
-		return "The attempt was canceled."
-	case "plan-limit":
-		return "The plan's device limit is reached."
 	}
-	return "The network refused the link (" + reason + ")."
+	return "The network gave the reason “" + reason + "”."
 }
 
 func (d devices) openLink(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -253,7 +238,7 @@ func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p paging.
 	for _, one := range list.Data {
 		status := strings.TrimPrefix(string(one.Type), "device.")
 		h.Changes = append(h.Changes, page.HealthChange{
-			Status: status, Text: healthWords(one), Reason: one.Reason, At: one.At.Std(),
+			Status: status, Text: healthWords(one), Reason: because(one.Reason), At: one.At.Std(),
 		})
 	}
 	if list.Next != "" {

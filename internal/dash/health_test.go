@@ -7,10 +7,36 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/problem"
+	"postern/internal/store"
 )
+
+// Pages say in a sentence why a device has its status, for every reason that there is.
+func TestReasonsAreSentences(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	for _, reason := range problem.SessionReasons() {
+		if err := s.db.Devices.SetState(t.Context(), store.SetDeviceState{
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Restricted, Reason: reason, At: 1,
+			Until: postern.TimeOf(time.Date(2027, 1, 2, 3, 4, 0, 0, time.UTC)),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/devices", pathOf(d.ID)} {
+			p := c.says(path, "2 Jan 2027, 03:04 UTC")
+			said := regexp.MustCompile(`<bdi class="soft few[^>]*>([^<]*)</bdi>`).FindStringSubmatch(p.body)
+			if said == nil || strings.Contains(said[1], "reason") || !regexp.MustCompile(`^[A-Z][^_]+ [^_]+\.$`).MatchString(said[1]) {
+				t.Errorf("%s explains %q as %q", path, reason, said)
+			}
+		}
+	}
+}
 
 func TestWhatBecameOfADevice(t *testing.T) {
 	t.Parallel()

@@ -147,7 +147,7 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	c.want(c.post(path+"/plan", small), http.StatusOK, "")
 	small.Set("confirm", "1 true")
 	c.want(c.post(path+"/plan", small), http.StatusSeeOther, path)
-	c.says(path, "The plan is now Free.", "Changed the plan", email, "Paused", "plan-limit")
+	c.says(path, "The plan is now Free.", "Changed the plan", email, "Paused", "The plan allows fewer linked devices")
 	if s.status(first) != postern.Connected || s.status(second) != postern.Paused || s.plan(ws.ID) != "free" {
 		t.Errorf("the devices are %s and %s", s.status(first), s.status(second))
 	}

@@ -27,10 +27,12 @@ func (d webhooks) showForm(
 	if err != nil {
 		return err
 	}
-	for _, id := range chosen {
-		if names[id] == "" {
-			names[id] = string(id) // not among the devices that were listed
-		}
+	known, err := d.devicesNamed(r.Context(), v, chosen)
+	if err != nil {
+		return err
+	}
+	for _, c := range known {
+		names[postern.DeviceID(c.Value)] = c.Label
 	}
 	for _, c := range choices(names, "") {
 		view.Devices = append(view.Devices, page.DeviceChoice{

@@ -62,7 +62,7 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 		e.MaxInFlight != 3 || !e.Ordered || e.PublicKey == "" {
 		t.Errorf("the endpoint is %+v", e)
 	}
-	p := c.says(own, device, "Authorization, X-Tenant", "whpk_")
+	p := c.says(own, `href="/devices/`+device+`"><bdi>Support</bdi>`, "Authorization, X-Tenant", "whpk_")
 	if strings.Contains(p.body, "Bearer") {
 		t.Error("the page shows what a header holds")
 	}
@@ -96,6 +96,37 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 	c.want(c.post(own, form), http.StatusSeeOther, own)
 	if now := c.hook(made.ID); now.PublicKey != "" || !slices.Equal(now.Signatures, []string{"v1"}) {
 		t.Errorf("without v1a the endpoint is %+v", now)
+	}
+}
+
+// The form is short: event types are behind their families until one is chosen.
+func TestWebhookFormShowsEventTypesOnRequest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	types := func(path string) (before, open, inside string) {
+		body := c.says(path, "Choose single event types").body
+		m := regexp.MustCompile(`(?s)^(.*)<details class="mt-3"( open)?>(.*?)</details>`).FindStringSubmatch(body)
+		if m == nil {
+			t.Fatalf("%s has no event types", path)
+		}
+		return m[1], m[2], m[3]
+	}
+	before, open, inside := types("/webhooks/new")
+	for _, p := range eventPatterns() {
+		where := inside
+		if strings.HasSuffix(p, "*") {
+			where = before
+		}
+		if open != "" || !strings.Contains(where, `name="event" value="`+p+`"`) {
+			t.Errorf("%s is not where it is looked for, or the types are open", p)
+		}
+	}
+	made, _ := c.addWebhook(hookURL)
+	own := "/webhooks/" + string(made.ID)
+	c.want(c.post(own, url.Values{"url": {hookURL}, "event": {"device.*", "message.sent"}}), http.StatusSeeOther, own)
+	if _, open, inside := types(own + "/edit"); open == "" || !strings.Contains(inside, `value="message.sent" checked`) {
+		t.Error("a chosen type is hidden")
 	}
 }
 

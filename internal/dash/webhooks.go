@@ -85,7 +85,7 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.MessageReaction):      "Somebody reacted to a message.",
 		string(postern.MessageEdited):        "The text of a message was changed.",
 		string(postern.MessageDeleted):       "A message was deleted for everyone.",
-		string(postern.MessagePinned):        "A message was pinned in its chat.",
+		string(postern.MessagePinned):        "A message was pinned in its conversation.",
 		string(postern.MessageUnpinned):      "A message was unpinned.",
 		string(postern.MessageStarred):       "The account starred a message, here or on its phone.",
 		string(postern.MessageUnstarred):     "The account removed the star of a message, here or on its phone.",
@@ -188,8 +188,8 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if view.Asked && e.Attempts > 0 {
 		view.NextTry = e.DueAt.Std()
 	}
-	for _, id := range e.DeviceIDs {
-		view.Devices = append(view.Devices, string(id))
+	if view.Devices, err = d.devicesNamed(r.Context(), v, e.DeviceIDs); err != nil {
+		return err
 	}
 	return d.write(w, r, http.StatusOK, page.WebhookPage(d.frame(r, v, "Webhook", "/webhooks"), view))
 }

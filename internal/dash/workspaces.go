@@ -203,7 +203,7 @@ func (d workspaces) addDevices(r *http.Request, v visit, view *page.WorkspaceVie
 	)
 	for _, one := range list.Data {
 		view.Devices = append(view.Devices, page.DeviceState{
-			Name: one.Name, Status: string(one.Status), Reason: string(one.StatusReason),
+			Name: one.Name, Status: string(one.Status), Reason: because(string(one.StatusReason)),
 		})
 	}
 	if list.Next != "" {

@@ -50,9 +50,9 @@ var states = map[string]State{ //nolint:gochecknoglobals // made once, never cha
 	"socket-closed":       session("Connection closed", "The connection to the network ended.", retried),
 	"store-unavailable":   session("Storage unavailable", "The server's database could not be written, so nothing more was accepted from the network.", "The operator checks the database. The device reconnects by itself, and the network delivers everything again."),
 	"stream-error":        session("Closed by the network", "The network ended the connection because of an error that this server does not know.", retried),
-	"temporary-ban":       session("Temporary ban", "The network restricts the account for some time. restrictedUntil says until when, if the network did.", "Wait. The device reconnects by itself afterwards. Send more slowly, and only to people who expect it."),
+	"temporary-ban":       session("Temporary ban", "The network restricts the account for some time.", "Wait; restrictedUntil says until when, if the network did. The device reconnects by itself afterwards. Send more slowly, and only to people who expect it."),
 	"undecodable":         session("Undecodable data", "The network sent data that this server cannot decode.", retried),
-	"unlinked":            session("Unlinked", "The link was removed with this server.", linkAnew),
+	"unlinked":            session("Unlinked", "The link was removed in the dashboard or with the API.", linkAnew),
 	"vendor-unavailable": session("Network unavailable", "The network reports that it is temporarily unavailable.",
 		retried),
 
@@ -89,6 +89,12 @@ func session(title, means, do string) State { return State{title, means, do, tru
 func endpoint(title, means, do string) State { return State{title, means, do, false, true} }
 
 func both(title, means, do string) State { return State{title, means, do, true, true} }
+
+// StateOf returns what a reason means; ok is false for a reason that is not in the list.
+func StateOf(reason string) (s State, ok bool) {
+	s, ok = states[reason]
+	return s, ok
+}
 
 // States ranges over the reasons of states in alphabetical order.
 func States() iter.Seq2[string, State] {

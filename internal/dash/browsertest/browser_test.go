@@ -260,7 +260,7 @@ func (b *browser) picture(name string) {
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
-	}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"phone", "light", 390, 844}} {
+	}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
 		b.do(chromedp.EmulateViewport(look.width, look.height))
 		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}},

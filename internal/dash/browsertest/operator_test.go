@@ -40,7 +40,7 @@ func TestOperator(t *testing.T) {
 	b.usable()
 	b.press(`main form .btn-error`)
 	b.sees("The plan is now Starter")
-	b.sees("plan-limit")
+	b.sees("The plan allows fewer linked devices")
 	b.fill("#devices", "ten")
 	b.press(`form[action$="/limits"] button`)
 	b.sees("Enter a whole number")

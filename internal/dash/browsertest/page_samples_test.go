@@ -119,7 +119,7 @@ func samples() []sample {
 				Health: Health{
 					[]HealthChange{
 						{"connected", "The device connected.", "", at},
-						{"disconnected", "The session was lost; it is tried again.", "socket-closed", at},
+						{"disconnected", "The connection was lost. Postern is reconnecting.", "The connection to the network ended.", at},
 					},
 					"/devices/dev_1/health?after=x",
 				},
@@ -143,17 +143,25 @@ func samples() []sample {
 		{"devices", Devices(f(
 			"Devices", "/devices",
 		), DevicesView{More: "/devices?after=x", Live: "/devices", Devices: []Device{
-			{"dev_1", "Support", "+15550001111", "connected", "", "live", at},
-			{"dev_2", "Sales", "+4915550002222", "disconnected", "socket-closed", "live", at.Add(-time.Hour)},
+			{ID: "dev_1", Name: "Support", Number: "+15550001111", Status: "connected", LastSeen: at},
 			{
-				"dev_3", "A device with a name so long that it takes more than one line in its cell", "", "linking", "",
-				"sandbox",
-				time.Time{},
+				ID: "dev_2", Name: "Sales", Number: "+4915550002222", Status: "restricted", LastSeen: at.Add(-time.Hour),
+				Reason: "The network restricts the account for some time.", Until: at.Add(time.Hour),
 			},
-			{"dev_4", "Old phone", "+15550003333", "logged_out", "unlinked-on-phone", "live", at.AddDate(0, -2, 0)},
-			{"dev_5", "Warehouse", "+15550004444", "paused", "", "live", at},
-			{"dev_6", "Marketing", "+15550005555", "banned", "", "live", at},
-			{"dev_7", "دعم العملاء", "+15550006666", "connecting", "", "live", at},
+			{
+				ID: "dev_3", Name: "A device with a name so long that it takes more than one line in its cell",
+				Status: "linking", Mode: "sandbox",
+			},
+			{
+				ID: "dev_4", Name: "Old phone", Number: "+15550003333", Status: "logged_out", LastSeen: at.AddDate(0, -2, 0),
+				Reason: "The link was removed on the phone, or by the network.",
+			},
+			{
+				ID: "dev_5", Name: "Warehouse", Number: "+15550004444", Status: "paused", LastSeen: at,
+				Reason: "The plan allows fewer linked devices than the workspace has.",
+			},
+			{ID: "dev_6", Name: "Marketing", Number: "+15550005555", Status: "banned", LastSeen: at},
+			{ID: "dev_7", Name: "دعم العملاء", Number: "+15550006666", Status: "connecting", LastSeen: at},
 		}})},
 		{"keys-none", Keys(f("API keys", "/keys"), KeysView{Change: true})},
 		{"keys", Keys(said, KeysView{Change: true, More: "/keys?after=x", Keys: []Key{

@@ -54,7 +54,7 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 	active := WebhookView{
 		Webhook: hook, Change: true, Plan: true, InFlight: 8, Key: "whpk_x", Created: at, Verified: at,
 		LastFour: "x9Q=", Chart: hours,
-		Headers: []string{"X-Tenant"},
+		Headers: []string{"X-Tenant"}, Devices: []Choice{{"dev_1", "Support"}, {"dev_2", "Sales"}},
 	}
 	failed := WebhookView{
 		Webhook: ill, Change: true, Plan: true, Created: at, LastFour: "x9Q=", Chart: hours, Tries: 5, TriesOf: 5,
@@ -124,7 +124,7 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{
 			"delivery",
 			DeliveryPage(f, DeliveryView{
-				Webhook: "whk_1", URL: hook.URL, Delivery: waits, Device: "dev_1",
+				Webhook: "whk_1", URL: hook.URL, Delivery: waits, Device: Choice{"dev_1", "Support"},
 				Body:    "{\n  \"eventId\": \"evt_1\"\n}",
 				Headers: []Header{{"webhook-id", "evt_1"}}, Attempts: attempts, Retry: true,
 			}),

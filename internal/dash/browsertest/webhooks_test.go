@@ -147,7 +147,7 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.looks("webhook")
 	b.goTo(own + "/edit")
 	b.picture("webhook-edit")
-	b.do(chromedp.Click(chromedp.CSS("main form summary")))
+	b.do(chromedp.Click(chromedp.CSS("main form > details summary")))
 	b.fill("#headers", "Host: elsewhere")
 	b.do(chromedp.Click(chromedp.CSS(`input[name="v1a"]`)), chromedp.Click(chromedp.CSS(`input[name="device"]`)))
 	b.looks("webhook-details")

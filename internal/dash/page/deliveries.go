@@ -38,7 +38,7 @@ type DeliveryView struct {
 	Webhook  string // id
 	URL      string
 	Delivery Delivery
-	Device   string // "": the event has none
+	Device   Choice // its id and name; zero: the event has none
 	Body     string // as it is posted
 	Hidden   string // why there is no body; "": there is one
 	Headers  []Header

@@ -21,9 +21,10 @@ type Device struct {
 	Name     string
 	Number   string // "": none yet
 	Status   string // as in the API: "connected", "logged_out"
-	Reason   string // why; "": nothing to say
+	Reason   string // why, as a sentence; "": nothing to say
 	Mode     string // "live" or "sandbox"; the latter is shown
 	LastSeen time.Time
+	Until    time.Time // when a restriction ends; zero: unknown, or there is none
 }
 
 // maxWords limits the length of a status that this package does not know.
@@ -57,7 +58,7 @@ type Health struct {
 type HealthChange struct {
 	Status string // "connected"
 	Text   string // as a sentence
-	Reason string // the network's, or ours
+	Reason string // why, as a sentence; "": nothing to say
 	At     time.Time
 }
 
@@ -126,11 +127,12 @@ type PhoneView struct {
 	Problem  string
 
 	// What was entered in a form that was refused.
-	Type                                string // "location", "contact", "poll", or "" for a text or a file
+	Type                                string // "location", "contact", "poll", "call", or "" for a text or a file
 	Latitude, Longitude, Place, Address string
 	Contact, Phone, Organization        string
 	Question, Options                   string
 	Many                                bool // of the options can be chosen
+	Video, Group                        bool // the call
 }
 
 // Absences lists how long a simulated phone can be offline, in seconds.

@@ -81,8 +81,9 @@ type Belongs struct {
 
 // DeviceState is a device, and how it is.
 type DeviceState struct {
-	Name           string
-	Status, Reason string // as the API says them
+	Name   string
+	Status string // as in the API
+	Reason string // why, as a sentence; "": nothing to say
 }
 
 func (v WorkspaceView) faults() []fault {

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -84,6 +85,24 @@ type EventChoice struct {
 	Chosen  bool
 }
 
+// isFamily reports whether the choice is more than one type.
+func (e EventChoice) isFamily() bool { return strings.HasSuffix(e.Pattern, "*") }
+
+// families are the choices of more than one event type.
+func (v WebhookFormView) families() []EventChoice {
+	return slices.DeleteFunc(slices.Clone(v.Events), func(e EventChoice) bool { return !e.isFamily() })
+}
+
+// types are the choices of one event type.
+func (v WebhookFormView) types() []EventChoice {
+	return slices.DeleteFunc(slices.Clone(v.Events), EventChoice.isFamily)
+}
+
+// picky reports whether a single event type is chosen.
+func (v WebhookFormView) picky() bool {
+	return slices.ContainsFunc(v.types(), func(e EventChoice) bool { return e.Chosen })
+}
+
 func (v WebhookFormView) faults() []fault {
 	return faults(fault{"url", v.URL.Error}, fault{"description", v.Description.Error}, fault{"events", v.EventsError},
 		fault{"devices", v.DevicesError}, fault{"headers", v.Headers.Error}, fault{"inFlight", v.InFlight.Error})
@@ -145,7 +164,7 @@ type WebhookView struct {
 	NextTry  time.Time // zero: none comes
 	Asked    bool      // a handshake is under way
 	Ordered  bool
-	Devices  []string // nil: all
+	Devices  []Choice // ids and names; nil: all
 	Headers  []string // names
 	Signed   bool     // the handshake
 	InFlight int      // deliveries at once
