@@ -75,8 +75,11 @@ func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 	return devices{d.core}.back(w, r, err, "")
 }
 
-// receive lets a contact write what a form says.
+// receive lets a contact write what a form says, or call.
 func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
+	if r.PostFormValue("type") == string(postern.KindCall) {
+		return d.call(w, r, v)
+	}
 	file, caller, err := d.takeFile(w, r, v)
 	v.caller = caller
 	var in gateway.SandboxInbound
@@ -99,6 +102,19 @@ func (d phones) receive(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
 }
 
+// call lets a contact call the device.
+func (d phones) call(w http.ResponseWriter, r *http.Request, v visit) error {
+	view := phoneForm(r)
+	_, err := d.g.SandboxPhones.Call(
+		r.Context(), v.caller, deviceIn(r), view.From.Value, postern.Call{Video: view.Video, Group: view.Group},
+	)
+	if wrong, ok := faults(err); ok {
+		view.From.Error, view.Problem = wrong["from"], "Nobody was called."
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
+	}
+	return d.back(w, r, err, "The contact called the device.")
+}
+
 // phoneForm returns what was entered.
 func phoneForm(r *http.Request) page.PhoneView {
 	return page.PhoneView{
@@ -107,6 +123,7 @@ func phoneForm(r *http.Request) page.PhoneView {
 		Place: r.PostFormValue("place"), Address: r.PostFormValue("address"), Contact: r.PostFormValue("name"),
 		Phone: r.PostFormValue("phone"), Organization: r.PostFormValue("organization"),
 		Question: r.PostFormValue("question"), Options: r.PostFormValue("options"), Many: r.PostFormValue("many") != "",
+		Video: r.PostFormValue("video") != "", Group: r.PostFormValue("group") != "",
 	}
 }
 

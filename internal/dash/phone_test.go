@@ -2,9 +2,12 @@ package dash
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +23,7 @@ type vendor struct {
 	mu    sync.Mutex
 	wrote []gateway.SandboxInbound
 	files []string
+	calls []string // from whom, and of what kind
 }
 
 func (v *vendor) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { return v, nil }
@@ -31,7 +35,12 @@ func (*vendor) Receipt(context.Context, string, string, postern.MessageStatus) e
 	return nil
 }
 
-func (v *vendor) Call(context.Context, string, string, postern.Call) (string, error) { return "", nil }
+func (v *vendor) Call(_ context.Context, _, from string, c postern.Call) (string, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls = append(v.calls, fmt.Sprint(from, " ", c))
+	return "3EB0", nil
+}
 
 func (v *vendor) Inbound(_ context.Context, _ string, m gateway.SandboxInbound) (string, error) {
 	v.mu.Lock()
@@ -120,6 +129,32 @@ func TestContactsWriteEveryKind(t *testing.T) {
 	if p := c.do(http.MethodGet, phone+"/files/3EB0B", nil, "Range", "bytes=1-3"); p.body != "svg" {
 		t.Errorf("a part of a file is %q", p.body)
 	}
+}
+
+func TestContactsCall(t *testing.T) {
+	t.Parallel()
+	v := &vendor{}
+	s := newSiteAt(t, store.Options{Dir: migrated.Dir(t, "")}, v, func(*Options) {})
+	c := s.setUp()
+	phone := pathOf(s.connected(s.workspace(), "Support").ID) + "/phone"
+	c.says(phone, "Call the device")
+	form := url.Values{"type": {"call"}, "from": {"+1 555 123 4567"}}
+	c.want(c.post(phone+"/write", form), http.StatusSeeOther, phone)
+	c.says(phone, "The contact called the device.")
+	form.Set("video", "yes")
+	form.Set("group", "yes")
+	c.want(c.post(phone+"/write", form), http.StatusSeeOther, phone)
+	if want := []string{contact + " {false false}", contact + " {true true}"}; !slices.Equal(v.calls, want) {
+		t.Errorf("the calls are %q, want %q", v.calls, want)
+	}
+	form.Set("from", "12")
+	p := c.post(phone+"/write", form)
+	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Write a phone number") ||
+		!regexp.MustCompile(`name="video" value="yes" checked`).MatchString(p.body) {
+		t.Errorf("a wrong number is answered %d, or the form is empty", p.status)
+	}
+	s.as(postern.Viewer)
+	c.want(c.post(phone+"/write", form), http.StatusForbidden, "")
 }
 
 func TestRefusedContactsKeepWhatWasEntered(t *testing.T) {
