@@ -164,18 +164,22 @@ func fileOf(c postern.Content, m postern.Media) page.File {
 	case isPlayed(m.MIMEType) && voiced:
 		f.Show = "audio"
 	case isPlayed(m.MIMEType):
-		f.Show = "video"
+		f.Show, f.Poster = "video", filePath(m.ID)+"/poster"
 	}
-	f.Width, f.Height = fit(m.Width, m.Height, side)
+	f.Width, f.Height = fit(m.Width, m.Height, side, f.Show == "video")
 	return f
 }
 
-// fit returns the size at which a picture is shown, so that nothing moves when it has come.
-func fit(width, height, side int) (w, h int) {
+// fit returns the size at which a picture or a video is shown, so that nothing moves when it has come.
+// A small video grows, so that its controls have room.
+func fit(width, height, side int, grows bool) (w, h int) {
 	if width <= 0 || height <= 0 {
 		return side, side * 3 / 4
 	}
-	scale := min(1, float64(side)/float64(max(width, height)))
+	scale := float64(side) / float64(max(width, height))
+	if !grows {
+		scale = min(1, scale)
+	}
 	return max(1, int(math.Round(float64(width)*scale))), max(1, int(math.Round(float64(height)*scale)))
 }
 

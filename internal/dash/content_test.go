@@ -91,9 +91,12 @@ func TestPicturesKeepTheirShape(t *testing.T) {
 	for _, tt := range [][4]int{
 		{1280, 720, 320, 180}, {720, 1280, 180, 320}, {40, 20, 40, 20}, {0, 0, 320, 240}, {100000, 1, 320, 1},
 	} {
-		if w, h := fit(tt[0], tt[1], pictureSide); w != tt[2] || h != tt[3] {
+		if w, h := fit(tt[0], tt[1], pictureSide, false); w != tt[2] || h != tt[3] {
 			t.Errorf("%d × %d is shown as %d × %d, want %d × %d", tt[0], tt[1], w, h, tt[2], tt[3])
 		}
+	}
+	if w, h := fit(64, 48, pictureSide, true); w != 320 || h != 240 {
+		t.Errorf("a small video is shown as %d × %d", w, h)
 	}
 }
 

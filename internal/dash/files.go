@@ -1,8 +1,11 @@
 package dash
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"mime"
@@ -41,6 +44,22 @@ func (d files) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	defer content.Close()
 	serveFile(w, r, m, content)
+	return nil
+}
+
+// poster serves the small picture of a video that is shown before the video is played, if there is
+// one.
+func (d files) poster(w http.ResponseWriter, r *http.Request, v visit) error {
+	b, err := d.g.Media.Thumbnail(r.Context(), v.caller, postern.MediaID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	if kind := media.Sniff(b); isPicture(kind) {
+		sum := sha256.Sum256(b)
+		serveFile(w, r, postern.Media{MIMEType: kind, SHA256: hex.EncodeToString(sum[:])}, bytes.NewReader(b))
+		return nil
+	}
+	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package dash
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"image"
 	"image/png"
@@ -18,6 +19,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
 	"postern/internal/web"
 )
@@ -51,6 +53,12 @@ func (s *site) uploads(ws postern.WorkspaceID, name, content string) postern.Med
 // receivesFile records a message of a contact with a file in a state.
 func (s *site) receivesFile(d postern.Device, kind postern.Kind, m postern.Media) postern.Message {
 	s.t.Helper()
+	return s.receivesFrom(d, kind, m, nil)
+}
+
+// receivesFrom is receivesFile with what is known of the file on the network.
+func (s *site) receivesFrom(d postern.Device, kind postern.Kind, m postern.Media, source []byte) postern.Message {
+	s.t.Helper()
 	at := s.db.Now()
 	if m.ID == "" {
 		m.ID = postern.NewMediaID()
@@ -64,7 +72,7 @@ func (s *site) receivesFile(d postern.Device, kind postern.Kind, m postern.Media
 	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{
 		Message: in, Sender: contact, Type: postern.MessageReceived, Now: at,
 		File: &store.MediaRow{
-			Media: m, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, MessageID: in.ID,
+			Media: m, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, MessageID: in.ID, Source: source,
 			NextAt: at, CreatedAt: at, UsedAt: at,
 		},
 	}); err != nil {
@@ -259,6 +267,54 @@ func TestAFileIsSentFromAConversation(t *testing.T) {
 	}
 }
 
+func TestAVideoHasAPoster(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	box, err := seal.NewBox(bytes.Repeat([]byte{1}, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(id postern.MediaID, thumbnail string) []byte {
+		b, err := json.Marshal(map[string]any{"v": 1, "thumbnail": []byte(thumbnail)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return box.Seal(b, "media "+string(id))
+	}
+	// A video that was sent: what the network knows of it is stored for each device.
+	sent := s.uploads(s.workspace(), "a.mp4", "\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom")
+	own := filePath(sent.ID) + "/poster"
+	c.want(c.get(own), http.StatusNoContent, "")
+	for _, kind := range []postern.Kind{postern.KindDocument, postern.KindVideo} {
+		if err := s.db.Media.SetUpload(t.Context(), sent.ID, d.ID, kind, known(sent.ID, drawn(t)), s.db.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if kind == postern.KindDocument {
+			c.want(c.get(own), http.StatusNoContent, "")
+		}
+	}
+	p := c.want(c.get(own), http.StatusOK, "")
+	if p.body != drawn(t) || p.header.Get("Content-Type") != "image/png" || p.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("the poster has %d bytes and %v", len(p.body), p.header)
+	}
+	// A received one: its sender attached the picture. What is no picture is not served.
+	m := sent
+	m.ID = postern.NewMediaID()
+	for content, status := range map[string]int{
+		drawn(t): http.StatusOK, "<script>alert(1)</script>": http.StatusNoContent, "": http.StatusNoContent,
+	} {
+		m.ID = postern.NewMediaID()
+		s.receivesFrom(d, postern.KindVideo, m, known(m.ID, content))
+		c.want(c.get(filePath(m.ID)+"/poster"), status, "")
+	}
+	c.says(chatPath(d.ID, contact), `poster="`+filePath(m.ID)+`/poster"`)
+	other := s.browser()
+	other.want(other.get(own), http.StatusSeeOther, "/signin?next="+url.QueryEscape(own))
+	c.want(c.get("/media/med_none/poster"), http.StatusNotFound, "")
+}
+
 func TestARefusedFileNeedNotBeSentAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -290,6 +346,7 @@ func TestWhoSendsFiles(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "Ada", "Hello")
 	talk := chatPath(d.ID, contact)
 	fields := [][2]string{{"key", c.form(talk)}, {"body", "x"}}
 	other := append([][2]string{{"at", "ws_other"}}, fields...)

@@ -59,7 +59,7 @@ func phoneMessage(device postern.DeviceID, m gateway.PhoneMessage) page.Message 
 	}
 	p := messageOf(postern.Message{From: postern.Maybe(m.From), Content: c, CreatedAt: m.At}, nil, bubbleLength)
 	p.Starred = m.Starred
-	if p.File.Src != "" {
+	if p.File.Poster = ""; p.File.Src != "" {
 		p.File.Src = pathOf(device) + "/phone/files/" + url.PathEscape(m.ID)
 	}
 	return p

@@ -67,6 +67,7 @@ func (d *dash) routes() {
 	d.ours("GET /messages/chats/{device}/{chat}", d.chats.show, messagesRead, devicesRead)
 	d.ours("POST /messages/chats/{device}/{chat}", d.chats.post, messagesWrite, messagesRead, devicesRead)
 	d.ours("GET /media/{id}", d.files.show, messagesRead)
+	d.ours("GET /media/{id}/poster", d.files.poster, messagesRead)
 	d.ours("POST /media/{id}/fetch", d.files.fetch, messagesRead)
 	d.member("GET /devices", d.devices.list, devicesRead)
 	d.member("GET /devices/new", d.devices.form, devicesWrite)

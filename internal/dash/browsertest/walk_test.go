@@ -35,6 +35,7 @@ var elsewhere = map[string]string{
 	"/events/new":                    "a part of a page",
 	"/messages.csv":                  "a file",
 	"/media/{id}":                    "a file",
+	"/media/{id}/poster":             "a file",
 
 	"/devices/{id}/phone/files/{message}": "a file",
 }
