@@ -2,7 +2,6 @@ package dash
 
 import (
 	"cmp"
-	"crypto/rand"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,7 +78,10 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	if err != nil {
 		return err
 	}
-	after := r.FormValue("after")
+	after, err := d.start(r, v)
+	if err != nil {
+		return err
+	}
 	list, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
 		DeviceID: device, ChatID: chat, Page: paging.Page{Cursor: after},
 	})
@@ -91,8 +93,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return postern.Errorf(postern.NotFound, "this conversation does not exist")
 	}
 	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
-	view.Send, view.Key = reachable && v.may(postern.MessagesWrite), rand.Text()
-	view.MaxFile = strconv.Itoa(postern.MaxMedia)
+	view.Send, view.Draft = reachable && v.may(postern.MessagesWrite), fresh(view.Draft)
 	if err := d.choose(r, v, &view); err != nil {
 		return err
 	}
@@ -115,6 +116,25 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	return d.write(w, r, status, page.ChatPage(d.frame(r, v, "Conversation", "/messages"), view))
 }
 
+// start returns the cursor of the part of a conversation that a request asks for: near a message,
+// or at a cursor; "" is the newest part.
+func (d chats) start(r *http.Request, v visit) (cursor string, err error) {
+	near := postern.MessageID(r.FormValue("near"))
+	if near == "" || r.FormValue("after") != "" {
+		return r.FormValue("after"), nil
+	}
+	cursor, err = d.g.Messages.Near(r.Context(), v.caller, near)
+	if reason := postern.ReasonOf(err); reason == postern.NotFound || reason == postern.ResourceNotAllowed {
+		return "", nil // it is no longer kept
+	}
+	return cursor, err
+}
+
+// pathInChat is where its conversation shows a message.
+func pathInChat(m postern.Message) string {
+	return chatPath(m.DeviceID, m.ChatID) + "?near=" + url.QueryEscape(string(m.ID)) + "#m-" + string(m.ID)
+}
+
 // editTime is how long the network takes edits of a message.
 const editTime = 15 * time.Minute
 
@@ -126,13 +146,14 @@ func mayWith(m postern.Message, now time.Time) page.May {
 	case m.State.DeletedAt != 0 || m.Error != nil || m.Status.Rank() == 0 && m.Status != postern.Received:
 		return page.May{}
 	case m.Status == postern.Scheduled:
-		return page.May{Edit: m.Content.Kind.HasText()}
+		return page.May{Edit: m.Content.Kind.HasText(), Cancel: true}
 	}
 	own := m.Direction == postern.Outbound
 	sent := cmp.Or(m.SentAt, m.CreatedAt).Std()
 	return page.May{
-		Reply: true, React: true, Delete: own, Pin: true, Star: true,
-		Edit: own && m.Content.CanBeEdited() && now.Sub(sent) < editTime,
+		Reply: true, React: true, Delete: own, Pin: true, Star: true, Vote: m.Content.Poll != nil,
+		Cancel: m.Status == postern.Queued,
+		Edit:   own && m.Content.CanBeEdited() && now.Sub(sent) < editTime,
 	}
 }
 
@@ -149,7 +170,8 @@ func (d chats) choose(r *http.Request, v visit, view *page.ChatView) error {
 	view.About, view.Mode = messageOf(m, nil, gistLength), "options"
 	view.About.May = mayWith(m, time.Now())
 	switch do := r.FormValue("do"); {
-	case do == "reply" && view.About.May.Reply, do == "delete" && view.About.May.Delete:
+	case do == "reply" && view.About.May.Reply, do == "delete" && view.About.May.Delete,
+		do == "vote" && view.About.May.Vote:
 		view.Mode = do
 	case do == "edit" && view.About.May.Edit:
 		view.Mode = do
@@ -179,11 +201,11 @@ func (d chats) post(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	said, err := d.change(r, v, m, do)
 	if wrong, ok := faults(err); ok || isImpossible(err) {
-		view := page.ChatView{Body: page.Field{Value: written(r), Error: wrong["body"]}, Problem: "Nothing was changed."}
+		draft := page.Draft{Body: page.Field{Value: written(r), Error: wrong["body"]}, Problem: "Nothing was changed."}
 		if wrong["body"] == "" {
-			view.Problem = cmp.Or(wrong["emoji"], word(err.Error())+".")
+			draft.Problem = cmp.Or(wrong["emoji"], wrong["options"], word(err.Error())+".")
 		}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})
 	}
 	if err != nil {
 		return err
@@ -193,7 +215,8 @@ func (d chats) post(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func isImpossible(err error) bool {
 	reason := postern.ReasonOf(err)
-	return reason == postern.ActionNotPossible || reason == postern.PayloadTooLarge
+	return reason == postern.ActionNotPossible || reason == postern.MessageNotCancelable ||
+		reason == postern.PayloadTooLarge
 }
 
 // change does something with a message, and says what.
@@ -220,8 +243,43 @@ func (d chats) change(r *http.Request, v visit, m postern.Message, do string) (s
 	case "delete":
 		_, err = d.g.Actions.Delete(r.Context(), v.caller, m.ID)
 		return "The message is being deleted for everyone.", err
+	case "cancel":
+		_, err = d.g.Actions.Cancel(r.Context(), v.caller, m.ID)
+		return "The message was canceled.", err
+	case "vote":
+		return d.vote(r, v, m)
 	}
-	return "", postern.Invalid("/do", "a message can be answered, edited, deleted, pinned, starred or reacted to")
+	return "", postern.Invalid("/do", "a message can be answered, edited, deleted, canceled, pinned, starred, voted on or reacted to")
+}
+
+// vote votes for the options that a form names, in place of an earlier vote.
+func (d chats) vote(r *http.Request, v visit, m postern.Message) (said string, err error) {
+	options, err := optionsIn(r, m)
+	if err == nil {
+		_, err = d.g.Actions.Vote(r.Context(), v.caller, m.ID, options)
+	}
+	if len(options) == 0 {
+		return "The vote is being removed.", err
+	}
+	return "The vote was accepted.", err
+}
+
+// optionsIn returns the options of a poll that a form names by their places.
+func optionsIn(r *http.Request, m postern.Message) (options []string, err error) {
+	if r.PostFormValue("none") != "" || m.Content.Poll == nil {
+		return nil, nil
+	}
+	for _, place := range r.PostForm["option"] {
+		i, err := strconv.Atoi(place)
+		if err != nil || i < 0 || i >= len(m.Content.Poll.Options) {
+			return nil, postern.Invalid("/options", "choose among the options of the poll")
+		}
+		options = append(options, m.Content.Poll.Options[i])
+	}
+	if len(options) == 0 && !slices.ContainsFunc(m.State.Votes, isOwn) {
+		return nil, postern.Invalid("/options", "choose an option")
+	}
+	return options, nil
 }
 
 // isReachable reports whether messages can be sent to a chat.

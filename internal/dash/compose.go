@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,9 +22,6 @@ func (d messages) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	})
 }
 
-// showForm shows the form with a new idempotency key, so that a form that is posted twice sends
-// one message. Each refusal gets a new key too, because the old one may belong to another
-// message.
 func (d messages) showForm(
 	w http.ResponseWriter, r *http.Request, v visit, status int, view page.MessageFormView,
 ) error {
@@ -31,63 +29,96 @@ func (d messages) showForm(
 	if err != nil {
 		return err
 	}
-	view.Key, view.Devices = rand.Text(), choices(names, "")
+	view.Draft, view.Devices = fresh(view.Draft), choices(names, "")
 	return d.write(w, r, status, page.MessageForm(d.frame(r, v, "Send a message", "/messages"), view))
 }
 
+// fresh gives a form a new idempotency key, so that a form that is posted twice sends one message.
+// Each refusal gets a new key too, because the old one may belong to another message.
+func fresh(draft page.Draft) page.Draft {
+	draft.Key, draft.MaxFile = rand.Text(), strconv.Itoa(postern.MaxMedia)
+	return draft
+}
+
 func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
-	in := gateway.NewMessage{
-		DeviceID: postern.DeviceID(r.PostFormValue("device")), To: strings.TrimSpace(r.PostFormValue("to")),
-		Content: postern.Text(written(r)),
-	}
-	m, err := d.sendOnce(r.Context(), v, r.PostFormValue("key"), in, postern.Media{})
-	if wrong, problem, ok := refusedMessage(err); ok {
-		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
-			Device: page.Field{Value: string(in.DeviceID), Error: wrong["device"]},
-			To:     page.Field{Value: r.PostFormValue("to"), Error: wrong["to"]},
-			Body:   page.Field{Value: in.Content.Text, Error: wrong["body"]}, Problem: problem,
-		})
-	}
-	if err != nil {
+	device, to := r.PostFormValue("device"), r.PostFormValue("to")
+	m, no, err := d.submit(w, r, &v, gateway.NewMessage{DeviceID: postern.DeviceID(device), To: strings.TrimSpace(to)})
+	switch {
+	case err != nil:
 		return err
+	case no != nil:
+		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.MessageFormView{
+			Device: page.Field{Value: device, Error: no.wrong["device"]},
+			To:     page.Field{Value: to, Error: no.wrong["to"]}, Draft: no.draft,
+		})
 	}
 	return d.done(w, r, "The message was accepted.", messagePath(m.ID))
 }
 
-// reply sends a message that was written in a conversation, with its file if there is one.
+// reply sends a message that was written in a conversation.
 func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	device, chat := chatIn(r)
-	in := gateway.NewMessage{DeviceID: device, To: chat, Content: postern.Text(written(r))}
+	in := gateway.NewMessage{DeviceID: device, To: chat}
 	if r.PostFormValue("do") == "reply" {
 		in.ReplyTo = postern.MessageID(r.PostFormValue("message"))
 	}
-	file, err := d.attached(w, r, &v)
-	if err == nil && file.ID != "" {
-		in, err = carrying(in, file, r.PostFormValue("kind"))
-	}
-	if err == nil {
-		_, err = messages{d.core}.sendOnce(r.Context(), v, r.PostFormValue("key"), in, file)
-	}
-	if wrong, problem, ok := refusedMessage(err); ok {
-		view := page.ChatView{
-			Body:    page.Field{Value: written(r), Error: wrong["body"]},
-			Problem: cmp.Or(wrong["to"], wrong["media"], wrong["type"], wrong["replyTo"], problem),
-			Kind:    r.PostFormValue("kind"),
-		}
-		if file.ID != "" && wrong["media"] == "" { // it need not be sent again
-			view.File = page.Attachment{ID: string(file.ID), Name: file.Filename, Size: bytesOf(file.Size)}
-		}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
-	}
-	if err != nil {
+	_, no, err := messages{d.core}.submit(w, r, &v, in)
+	switch {
+	case err != nil:
 		return err
+	case no != nil:
+		no.draft.Problem = cmp.Or(no.wrong["to"], no.draft.Problem)
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: no.draft})
 	}
 	return seeOther(w, r, chatPath(device, chat))
 }
 
+// refusal is why a message was not sent, and what its form shows again.
+type refusal struct {
+	wrong map[string]string // by field
+	draft page.Draft
+}
+
+// submit sends the message of a form: its text, and its file if there is one. It renews the rights
+// of the visit, because a file takes time. A refusal that the person can do something about is no
+// error.
+func (d messages) submit(
+	w http.ResponseWriter, r *http.Request, v *visit, in gateway.NewMessage,
+) (m postern.Message, no *refusal, err error) {
+	in.Content = postern.Text(written(r))
+	file, err := d.attached(w, r, v)
+	switch {
+	case err != nil:
+	case file.ID != "":
+		in, err = carrying(in, file, r.PostFormValue("kind"))
+	default: // only texts have a preview
+		in.LinkPreview = r.PostFormValue("preview") != ""
+	}
+	if err == nil {
+		m, err = d.sendOnce(r.Context(), *v, r.PostFormValue("key"), in, file)
+	}
+	if wrong, problem, ok := refusedMessage(err); ok {
+		return m, &refusal{wrong, draftIn(r, file, wrong, problem)}, nil
+	}
+	return m, nil, err
+}
+
+// draftIn returns what was entered in a form that was refused.
+func draftIn(r *http.Request, file postern.Media, wrong map[string]string, problem string) page.Draft {
+	draft := page.Draft{
+		Body: page.Field{Value: written(r), Error: wrong["body"]}, Kind: r.PostFormValue("kind"),
+		Preview: r.PostFormValue("preview") != "",
+		Problem: cmp.Or(wrong["media"], wrong["type"], wrong["replyTo"], problem),
+	}
+	if file.ID != "" && wrong["media"] == "" { // it need not be sent again
+		draft.File = page.Attachment{ID: string(file.ID), Name: file.Filename, Size: bytesOf(file.Size)}
+	}
+	return draft
+}
+
 // attached returns the file of the form: a new one, or that of a form that was refused before. It
 // renews the rights of the visit, because a file takes time.
-func (d chats) attached(w http.ResponseWriter, r *http.Request, v *visit) (file postern.Media, err error) {
+func (d messages) attached(w http.ResponseWriter, r *http.Request, v *visit) (file postern.Media, err error) {
 	if file, v.caller, err = d.takeFile(w, r, *v); err != nil || file.ID != "" {
 		return file, err
 	}
@@ -151,7 +182,10 @@ func (d messages) sendOnce(
 	if !isKey(key) {
 		return m, postern.Errorf(postern.IdempotencyReused, "the form is no longer valid; reload the page")
 	}
-	what := []string{string(in.DeviceID), in.To, in.Content.Text, string(in.Content.Kind), string(in.ReplyTo), file.SHA256}
+	what := []string{
+		string(in.DeviceID), in.To, in.Content.Text, string(in.Content.Kind), string(in.ReplyTo), file.SHA256,
+		strconv.FormatBool(in.LinkPreview),
+	}
 	idem := &gateway.Idempotency{
 		Method: http.MethodPost, Path: "/messages", Key: key, Hash: sha256.Sum256([]byte(strings.Join(what, "\x00"))),
 	}
@@ -170,7 +204,7 @@ func (d messages) sendOnce(
 		"the message is still being accepted; look for it on the Messages page")
 }
 
-// isKey reports whether a key looks like one that showForm made.
+// isKey reports whether a key looks like one that fresh made.
 func isKey(key string) bool {
 	return len(key) == len(rand.Text()) && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }

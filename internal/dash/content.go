@@ -254,7 +254,7 @@ func cardOf(device postern.DeviceID, one postern.Contact) page.Card {
 // pollOf returns a poll with its votes.
 func pollOf(m postern.Message) page.Poll {
 	poll := m.Content.Poll
-	p := page.Poll{Question: poll.Question, Rule: "Choose any number."}
+	p := page.Poll{Question: poll.Question, Rule: "Choose any number.", One: poll.MaxSelections == 1}
 	switch n := poll.MaxSelections; n {
 	case 0:
 	case 1:
@@ -271,13 +271,16 @@ func pollOf(m postern.Message) page.Poll {
 		o := page.PollOption{Text: option}
 		for _, v := range m.State.Votes {
 			if slices.Contains(v.Options, option) {
-				o.Voters = append(o.Voters, whoOf(v.From, v.FromLID))
+				o.Voters, o.Own = append(o.Voters, whoOf(v.From, v.FromLID)), o.Own || isOwn(v)
 			}
 		}
 		p.Options = append(p.Options, o)
 	}
 	return p
 }
+
+// isOwn reports whether a vote is that of the account.
+func isOwn(v postern.Vote) bool { return v.FromLID == "" }
 
 // whoOf names somebody who reacts or votes. The account itself has no LID there.
 func whoOf(from postern.Maybe, lid string) string {

@@ -60,7 +60,7 @@ func TestVotesAndReactionsAreCounted(t *testing.T) {
 		},
 	}
 	p := messageOf(m, nil, 0)
-	if o := p.Poll.Options; p.Poll.People != 2 || strings.Join(o[0].Voters, " ") != "You "+contact ||
+	if o := p.Poll.Options; p.Poll.People != 2 || !o[0].Own || o[1].Own || strings.Join(o[0].Voters, " ") != "You "+contact ||
 		strings.Join(o[1].Voters, " ") != contact || len(o[2].Voters) != 0 {
 		t.Errorf("the poll is %+v", p.Poll)
 	}

@@ -137,7 +137,8 @@ func isFile(r *http.Request) bool {
 func takesFile(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "multipart/form-data" && r.Method == http.MethodPost &&
-		(strings.HasPrefix(r.URL.Path, "/messages/chats/") || strings.HasSuffix(r.URL.Path, "/phone/write"))
+		(r.URL.Path == "/messages" || strings.HasPrefix(r.URL.Path, "/messages/chats/") ||
+			strings.HasSuffix(r.URL.Path, "/phone/write"))
 }
 
 type fileKey struct{}

@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -267,6 +269,195 @@ func TestAFileIsSentFromAConversation(t *testing.T) {
 	}
 }
 
+func TestAFileIsSentToSomebodyNew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	fields := func(to, body string) [][2]string {
+		return [][2]string{{"key", c.form("/messages/new")}, {"device", string(d.ID)}, {"to", to}, {"body", body}}
+	}
+	p := c.sendsFile("/messages", fields("12", "the caption"), "a.png", drawn(t))
+	id := regexp.MustCompile(`name="media" value="(med_[^"]+)"`).FindStringSubmatch(p.body)
+	if p.status != http.StatusUnprocessableEntity || id == nil || !strings.Contains(p.body, "Write a phone number") ||
+		!strings.Contains(p.body, "\nthe caption</textarea>") {
+		t.Fatalf("a wrong number is answered %d, without the file", p.status)
+	}
+	key := regexp.MustCompile(`name="key" value="([A-Z2-7]{26})"`).FindStringSubmatch(p.body)[1]
+	p = c.post("/messages", url.Values{
+		"key": {key}, "device": {string(d.ID)}, "to": {contact}, "body": {"the caption"}, "media": {id[1]},
+	})
+	m := s.newest(d.WorkspaceID)
+	if c.want(p, http.StatusSeeOther, messagePath(m.ID)); m.Content.Kind != postern.KindImage ||
+		m.Content.Text != "the caption" || string(m.Content.Media.ID) != id[1] {
+		t.Errorf("%+v is sent", m.Content)
+	}
+	p = c.sendsFile("/messages", fields(contact, ""), "a.txt", "x")
+	m = s.newest(d.WorkspaceID)
+	if c.want(p, http.StatusSeeOther, messagePath(m.ID)); m.Content.Kind != postern.KindDocument {
+		t.Errorf("a text file is sent as a %s", m.Content.Kind)
+	}
+	if p := c.sendsFile("/messages", fields(contact, ""), "", ""); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("neither a text nor a file is answered %d", p.status)
+	}
+}
+
+// The preview is looked up when the message is sent. A file has none.
+func TestAPreviewIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	const text = "look at https://shop.example/offers"
+	for name, tt := range map[string]struct {
+		path    string
+		preview string
+		want    bool
+	}{
+		"a new message": {"/messages", "yes", true}, "an answer": {talk, "yes", true}, "not wanted": {talk, "", false},
+	} {
+		form := "/messages/new"
+		if tt.path == talk {
+			form = talk
+		}
+		p := c.post(tt.path, url.Values{
+			"key": {c.form(form)}, "device": {string(d.ID)}, "to": {contact}, "body": {text}, "preview": {tt.preview},
+		})
+		m := s.newest(d.WorkspaceID)
+		if p.status != http.StatusSeeOther || (m.Content.LinkPreview != nil) != tt.want {
+			t.Errorf("%s is answered %d, with the preview %+v", name, p.status, m.Content.LinkPreview)
+		}
+	}
+	fields := [][2]string{{"key", c.form(talk)}, {"body", text}, {"preview", "yes"}}
+	c.want(c.sendsFile(talk, fields, "a.txt", "x"), http.StatusSeeOther, talk)
+	if m := s.newest(d.WorkspaceID); m.Content.Kind != postern.KindDocument || m.Content.LinkPreview != nil {
+		t.Errorf("a file is sent with the preview %+v", m.Content.LinkPreview)
+	}
+	p := c.post(talk, url.Values{"key": {c.form(talk)}, "body": {""}, "preview": {"yes"}})
+	if !regexp.MustCompile(`name="preview" value="yes" checked`).MatchString(p.body) {
+		t.Error("a refused form forgets that a preview is wanted")
+	}
+}
+
+func TestAPollIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	poll := func(most int) string {
+		return string(s.receives(d, contact, "Ada", postern.Content{Kind: postern.KindPoll, Extra: postern.Extra{
+			Poll: &postern.Poll{Question: "Where?", Options: []string{"<i>Here", "There", "No\u202ewhere"}, MaxSelections: most},
+		}}).ID)
+	}
+	one, many := poll(1), poll(2)
+	c.says(talk, talk+"?message="+one+"&amp;do=vote#write", `aria-label="Vote: Where?"`)
+	if p := c.says(talk+"?message="+one+"&do=vote", `type="radio"`, "&lt;i&gt;Here", "Choose one."); strings.Contains(p.body, "Remove vote") {
+		t.Error("a vote that was not given can be removed")
+	}
+	c.says(talk+"?message="+many+"&do=vote", `name="option" value="2"`, `type="checkbox"`)
+	vote := func(id string, fields url.Values) answer {
+		fields["do"], fields["message"] = []string{"vote"}, []string{id}
+		return c.post(talk, fields)
+	}
+	for name, tt := range map[string]struct {
+		id     string
+		fields url.Values
+		says   string
+	}{
+		"nothing":     {one, url.Values{}, "choose an option"},
+		"two of one":  {one, url.Values{"option": {"0", "1"}}, "too many options"},
+		"one twice":   {many, url.Values{"option": {"1", "1"}}, "chosen once"},
+		"far away":    {one, url.Values{"option": {"3"}}, "among the options"},
+		"a text":      {one, url.Values{"option": {"There"}}, "among the options"},
+		"not a poll":  {string(s.comes(d, contact, "Ada", "hi").ID), url.Values{"option": {"0"}}, "not a poll"},
+		"less than 0": {one, url.Values{"option": {"-1"}}, "among the options"},
+	} {
+		p := vote(tt.id, tt.fields)
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(strings.ToLower(p.body), strings.ToLower(tt.says)) {
+			t.Errorf("%s is answered %d, without %q", name, p.status, tt.says)
+		}
+	}
+	c.want(vote(one, url.Values{"option": {"2"}}), http.StatusSeeOther, talk+"#m-"+one)
+	c.want(vote(many, url.Values{"option": {"0", "2"}}), http.StatusSeeOther, talk+"#m-"+many)
+	c.want(vote(one, url.Values{"option": {"1"}, "none": {"yes"}}), http.StatusSeeOther, talk+"#m-"+one)
+	want := [][]string{{"No\u202ewhere"}, {"<i>Here", "No\u202ewhere"}, nil}
+	if got := s.votes(d); !reflect.DeepEqual(got, want) {
+		t.Errorf("the votes are %q, want %q", got, want)
+	}
+	s.as(postern.Viewer)
+	c.want(vote(one, url.Values{"option": {"0"}}), http.StatusForbidden, "")
+	c.saysNot(talk, "do=vote")
+}
+
+// votes are the options of the votes that wait to be sent, oldest first.
+func (s *site) votes(d postern.Device) (list [][]string) {
+	s.t.Helper()
+	waiting, err := s.db.Outbox.Next(s.t.Context(), d.ID, nil, 9)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, m := range slices.Concat(waiting[:]...) {
+		if m.Content.Kind == postern.KindVote {
+			list = append(list, m.Content.Poll.Options)
+		}
+	}
+	return list
+}
+
+func TestAMessageIsCanceled(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	talk := chatPath(d.ID, contact)
+	first, second, sent := c.sends(d, contact, "one"), c.sends(d, contact, "two"), c.sends(d, contact, "three")
+	s.ends(sent, postern.Sent, "")
+	later := s.schedules(d, "for tomorrow")
+	for _, id := range []postern.MessageID{first, later} {
+		c.says(talk+"?message="+string(id), "Cancel sending")
+		form := url.Values{"do": {"cancel"}, "message": {string(id)}}
+		c.want(c.post(talk, form), http.StatusSeeOther, talk+"#m-"+string(id))
+		c.says(talk, "The message was canceled.")
+		if p := c.post(talk, form); p.status != http.StatusUnprocessableEntity {
+			t.Errorf("canceling twice is answered %d", p.status)
+		}
+	}
+	own := messagePath(second)
+	c.says(own, own+"/cancel", "Cancel sending")
+	c.want(c.post(own+"/cancel", nil), http.StatusSeeOther, own)
+	p := c.says(own, "The message was canceled.", "canceled before it was sent")
+	if strings.Contains(p.body, own+"/cancel") {
+		t.Error("a canceled message can be canceled")
+	}
+	c.saysNot(messagePath(sent), "Cancel sending")
+	c.want(c.post(messagePath(sent)+"/cancel", nil), http.StatusSeeOther, messagePath(sent))
+	c.says(messagePath(sent), "too late to cancel")
+	c.says("/messages?status=canceled", "one", "two", "for tomorrow")
+	c.want(c.post("/messages/msg_none/cancel", nil), http.StatusNotFound, "")
+	waits := c.sends(d, contact, "four")
+	s.as(postern.Viewer)
+	c.want(c.post(messagePath(waits)+"/cancel", nil), http.StatusForbidden, "")
+	c.saysNot(messagePath(waits), "Cancel sending")
+}
+
+// schedules accepts a text for tomorrow.
+func (s *site) schedules(d postern.Device, text string) postern.MessageID {
+	s.t.Helper()
+	caller, err := s.g.Workspaces.Caller(s.t.Context(), access.Operator(), d.WorkspaceID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	made, err := s.g.Messages.Send(s.t.Context(), caller, gateway.NewMessage{
+		DeviceID: d.ID, To: contact, Content: postern.Text(text), SendAt: s.db.Now().Add(24 * time.Hour),
+	}, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return made.Value.ID
+}
+
 func TestAVideoHasAPoster(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -356,7 +547,7 @@ func TestWhoSendsFiles(t *testing.T) {
 	if p := c.sendsFile(talk, fields, "a.txt", "x", "Sec-Fetch-Site", "cross-site"); p.status != http.StatusForbidden {
 		t.Errorf("a form of another site is answered %d", p.status)
 	}
-	for _, path := range []string{"/messages", "/devices", "/account/password"} {
+	for _, path := range []string{"/devices", "/account/password", "/messages/" + string(s.newest(d.WorkspaceID).ID) + "/cancel"} {
 		if p := c.sendsFile(path, fields, "a.txt", "x"); p.status != http.StatusBadRequest {
 			t.Errorf("%s takes a file: %d", path, p.status)
 		}
@@ -373,6 +564,7 @@ func TestWhoSendsFiles(t *testing.T) {
 	c.want(c.get(chatPath(theirs, contact)), http.StatusNotFound, "")
 	s.as(postern.Viewer)
 	c.want(c.sendsFile(talk, fields, "a.txt", "x"), http.StatusForbidden, "")
+	c.want(c.sendsFile("/messages", fields, "a.txt", "x"), http.StatusForbidden, "")
 	c.saysNot(talk, `type="file"`, "Options")
 }
 

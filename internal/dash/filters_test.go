@@ -70,7 +70,7 @@ func typed() map[string][]string {
 // searched are the values to try in the field q of a page.
 func searched() map[string][]string {
 	return map[string][]string{
-		"/messages":            {"+15551234567", "+15559990000", "+15550000000"},
+		"/messages":            {"+15551234567", "+15559990000", "+15550000000", "15550000000", "y", "nothing"},
 		"/operator/people":     {email, "nobody"},
 		"/operator/workspaces": {"acme", "nowhere"},
 	}

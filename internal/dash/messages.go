@@ -2,6 +2,7 @@ package dash
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"net/url"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
@@ -27,8 +30,8 @@ func messagePath(id postern.MessageID) string { return "/messages/" + url.PathEs
 func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
-		Find: page.Field{Value: r.FormValue("q")}, Device: string(q.DeviceID), Direction: q.Direction,
-		Status:     r.FormValue("status"),
+		Find: page.Field{Value: r.FormValue("q")}, In: r.FormValue("in"), Device: string(q.DeviceID),
+		Direction: q.Direction, Status: r.FormValue("status"),
 		ExportRows: number(exportRows),
 		Send:       v.may(postern.MessagesWrite),
 	}
@@ -61,14 +64,25 @@ func (d messages) showList(
 				view))
 	}
 	list, err := d.g.Messages.List(r.Context(), v.caller, q)
+	if err == nil && len(list.Data) == 0 && list.Next == "" && mayBeWords(view.Find.Value, q) {
+		q.ChatID, q.Text, view.In = "", strings.TrimSpace(view.Find.Value), inWords
+		list, err = d.g.Messages.List(r.Context(), v.caller, q)
+	}
 	if err != nil {
 		return err
 	}
 	for _, m := range list.Data {
-		view.Messages = append(view.Messages, messageOf(m, names, gistLength))
+		shown := messageOf(m, names, gistLength)
+		if q.Text != "" && m.ChatID != "" {
+			shown.Found = pathInChat(m)
+		}
+		view.Messages = append(view.Messages, shown)
 	}
 	asked := url.Values{
 		"q": {view.Find.Value}, "device": {view.Device}, "direction": {view.Direction}, "status": {view.Status},
+	}
+	if view.In == inWords {
+		asked.Set("in", inWords)
 	}
 	view.Export = "/messages.csv?" + asked.Encode()
 	if list.Next != "" {
@@ -92,12 +106,33 @@ func search(r *http.Request) (q gateway.MessageQuery, err error) {
 	case postern.Inbound, postern.Outbound:
 		q.Direction = s
 	}
-	if find := strings.TrimSpace(r.FormValue("q")); find != "" {
-		if q.ChatID, err = postern.ParseChat(find); err != nil {
-			err = postern.Invalid("/q", "%v, or a message ID", err)
-		}
-	}
+	q.ChatID, q.Text, err = lookedFor(strings.TrimSpace(r.FormValue("q")), r.FormValue("in"))
 	return q, err
+}
+
+const (
+	inWords  = "words" // where a number is looked for if it is not that of a conversation
+	maxWords = 200     // characters of a search, as in the API
+)
+
+// lookedFor returns the conversation that a search names, or else its words.
+func lookedFor(find, in string) (chat, words string, err error) {
+	chat, wrong := postern.ParseChat(find)
+	switch {
+	case find == "", wrong == nil && in != inWords:
+		return chat, "", nil
+	case utf8.RuneCountInString(find) > maxWords:
+		return "", "", postern.Invalid("/q", "search for at most %d characters", maxWords)
+	case !strings.ContainsFunc(find, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }):
+		return "", "", postern.Invalid("/q", "enter words, a phone number, or a message ID")
+	}
+	return "", find, nil
+}
+
+// mayBeWords reports whether a search for a conversation without messages could mean words of a
+// message: digits that are no number of a person, such as those of an order.
+func mayBeWords(find string, q gateway.MessageQuery) bool {
+	return q.ChatID != "" && q.Page.Cursor == "" && !strings.ContainsAny(find, "+@:")
 }
 
 // messageID extracts a message id from the search field.
@@ -140,7 +175,7 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view.Steps = withDetails(view.Steps, events.Data)
+	view.Steps = withDetails(view.Steps, events.Data, d.urlsOf(r.Context(), v, events.Data))
 	if isReachable(m.ChatID) && v.may(postern.MessagesWrite) {
 		view.May = mayWith(m, time.Now())
 	}
@@ -154,6 +189,36 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		view.Labels = append(view.Labels, page.Header{Name: name, Value: m.Metadata[name]})
 	}
 	return d.write(w, r, http.StatusOK, page.MessagePage(d.frame(r, v, "Message", "/messages"), view))
+}
+
+// cancel ends a message that has not been sent.
+func (d messages) cancel(w http.ResponseWriter, r *http.Request, v visit) error {
+	id, said := postern.MessageID(r.PathValue("id")), "The message was canceled."
+	_, err := d.g.Actions.Cancel(r.Context(), v.caller, id)
+	if postern.ReasonOf(err) == postern.MessageNotCancelable {
+		said, err = "It is too late to cancel the message: "+err.Error()+".", nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, said, messagePath(id))
+}
+
+// urlsOf returns the URLs of the endpoints to which a message's events were posted.
+func (d messages) urlsOf(
+	ctx context.Context, v visit, timeline []postern.TimelineEntry,
+) map[postern.EndpointID]string {
+	urls := map[postern.EndpointID]string{}
+	for _, e := range timeline {
+		if e.Webhook == nil || urls[e.Webhook.EndpointID] != "" {
+			continue
+		}
+		urls[e.Webhook.EndpointID] = string(e.Webhook.EndpointID)
+		if one, err := d.g.Webhooks.Get(ctx, v.caller, e.Webhook.EndpointID); err == nil {
+			urls[one.ID] = one.URL
+		}
+	}
+	return urls
 }
 
 func writer(source string) string {
@@ -317,9 +382,11 @@ func failed(m postern.Message) page.WayStep {
 
 // withDetails adds repeated attempts, actions and posts to webhooks to the way of a message, at
 // their times.
-func withDetails(steps []page.WayStep, timeline []postern.TimelineEntry) []page.WayStep {
+func withDetails(
+	steps []page.WayStep, timeline []postern.TimelineEntry, urls map[postern.EndpointID]string,
+) []page.WayStep {
 	for _, e := range timeline {
-		detail, ok := detailOf(e)
+		detail, ok := detailOf(e, urls)
 		if !ok {
 			continue
 		}
@@ -334,7 +401,7 @@ func withDetails(steps []page.WayStep, timeline []postern.TimelineEntry) []page.
 }
 
 // detailOf returns an entry of a timeline as a step; ok is false for those that other steps show.
-func detailOf(e postern.TimelineEntry) (s page.WayStep, ok bool) {
+func detailOf(e postern.TimelineEntry, urls map[postern.EndpointID]string) (s page.WayStep, ok bool) {
 	switch s.Kind = "done"; {
 	case e.Attempt != nil:
 		s.Title = "Attempt " + strconv.Itoa(e.Attempt.Number)
@@ -347,7 +414,7 @@ func detailOf(e postern.TimelineEntry) (s page.WayStep, ok bool) {
 	case e.Action != nil:
 		return actionStep(*e.Action), true
 	case e.Webhook != nil:
-		s.Title, s.Text = "Webhook", string(e.Webhook.EventType)+" was posted to "+string(e.Webhook.EndpointID)+"."
+		s.Title, s.Text = "Webhook", string(e.Webhook.EventType)+" was posted to "+urls[e.Webhook.EndpointID]+"."
 		if e.Webhook.Reason != "" {
 			s.Kind, s.Do = "bad", "Look at the deliveries of the webhook to see why this attempt failed."
 		}
@@ -357,7 +424,10 @@ func detailOf(e postern.TimelineEntry) (s page.WayStep, ok bool) {
 }
 
 func actionStep(a postern.TimelineAction) page.WayStep {
-	s := page.WayStep{Kind: "done", Text: "By " + cmp.Or(string(a.From), a.FromLID) + "."}
+	s := page.WayStep{Kind: "done", Text: "By you."}
+	if a.FromLID != "" {
+		s.Text = "By " + cmp.Or(string(a.From), a.FromLID) + "."
+	}
 	s.Title = map[string]string{
 		"reaction": "Reaction " + cmp.Or(a.Emoji, "taken back"), "edit": "Edit", "delete": "Deletion", "vote": "Vote",
 		"pin": "Pinned", "unpin": "Unpinned", "star": "Starred", "unstar": "Star removed", "read": "Marked as read", "played": "Marked as played",

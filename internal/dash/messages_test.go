@@ -141,7 +141,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	c.says("/messages?status=expired", "No messages found")
 	c.want(c.get("/messages?q="+string(out)), http.StatusSeeOther, "/messages/"+string(out))
 	c.want(c.get("/messages?q=+"+string(in.ID)+"+"), http.StatusSeeOther, "/messages/"+string(in.ID))
-	for _, wrong := range []string{"msg_none", "hello", "+12", "<script>", strings.Repeat("1", 5000)} {
+	for _, wrong := range []string{"msg_none", "+", "<>", strings.Repeat("1", 5000)} {
 		if p := c.get("/messages?q=" + url.QueryEscape(wrong)); p.status != http.StatusUnprocessableEntity ||
 			strings.Contains(p.body, "the inbound one") {
 			t.Errorf("%.20q is answered %d", wrong, p.status)
@@ -151,6 +151,53 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	if p := c.get("/messages?after=x"); p.status != http.StatusBadRequest {
 		t.Errorf("a cursor that is none is answered %d", p.status)
 	}
+}
+
+// indexed writes the words of messages, for searches.
+func (s *site) indexed() {
+	s.t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = s.db.Messages.IndexWords(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// A result leads to the message in its conversation, however many came after it.
+func TestMessagesAreFoundByTheirWords(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d, e := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Sales")
+	order := s.comes(d, contact, "Ada", "Where is my order 1234567?")
+	for i := range 70 {
+		s.comes(d, contact, "Ada", fmt.Sprintf("text %02d.", i))
+	}
+	s.comes(e, "+4915550002222", "", "the ÖRDER of the others")
+	poll := s.receives(d, "+15550009999", "Bob", postern.Content{Kind: postern.KindPoll, Extra: postern.Extra{
+		Poll: &postern.Poll{Question: "Where?", Options: []string{"Office", "Harbour"}},
+	}})
+	s.indexed()
+	talk := chatPath(d.ID, contact)
+	place := talk + "?near=" + string(order.ID)
+	c.says("/messages?q=ORD", "my order", "the ÖRDER", `href="`+place+"#m-"+string(order.ID)+`"`, "/messages/"+string(order.ID))
+	c.saysNot("/messages?q=order+others", "my order")
+	c.saysNot("/messages?q=order&device="+string(e.ID), "my order")
+	c.says("/messages?q=harbour", "Poll: Where?", "near="+string(poll.ID))
+	c.says("/messages?q=nothing", "No messages found")
+	c.says("/messages?q=1234567", "my order", "in=words") // not a number that anybody has
+	c.says("/messages?q=order+-+2", "No messages found")
+	if list := readCSV(t, c.get("/messages.csv?q=1234567&in=words")); len(list) != 2 || list[1][0] != string(order.ID) {
+		t.Errorf("the words are exported as %v", list)
+	}
+	p := c.says(place, "my order", "text 09.", "Newest messages", `id="m-`+string(order.ID)+`"`)
+	if strings.Contains(p.body, "text 10.") || strings.Contains(p.body, "<textarea") {
+		t.Error("the conversation is not shown around the message")
+	}
+	c.says(talk+"?near="+string(s.newest(d.WorkspaceID).ID), "text 69.") // of another conversation
+	c.says(talk+"?near=msg_none", "text 69.", "<textarea")
+	c.says(chatPath(d.ID, "+15550009999")+"?near="+string(poll.ID), "Harbour", "<textarea")
 }
 
 // next is where a page's link to what is older leads.
@@ -547,8 +594,8 @@ func TestMessagesAreExportedWithTheFiltersOfTheSearch(t *testing.T) {
 	if len(list) != 1+exportPage+1 || list[1][4] != "'"+contact || list[1][9] != fmt.Sprintf("text %d", exportPage) {
 		t.Errorf("%d rows, the first %v", len(list), list[1])
 	}
-	if p := c.get("/messages.csv?q=hello"); p.status != http.StatusUnprocessableEntity {
-		t.Errorf("a number that is none is answered %d", p.status)
+	if p := c.get("/messages.csv?q=%3C%3E"); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("a search for nothing is answered %d", p.status)
 	}
 }
 

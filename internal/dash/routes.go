@@ -63,6 +63,7 @@ func (d *dash) routes() {
 	d.ours("GET /messages/new", d.messages.form, messagesWrite, devicesRead)
 	d.ours("POST /messages", d.messages.send, messagesWrite, devicesRead)
 	d.ours("GET /messages/{id}", d.messages.show, messagesRead, devicesRead)
+	d.ours("POST /messages/{id}/cancel", d.messages.cancel, messagesWrite)
 	d.ours("GET /messages/chats", d.chats.list, messagesRead, devicesRead)
 	d.ours("GET /messages/chats/{device}/{chat}", d.chats.show, messagesRead, devicesRead)
 	d.ours("POST /messages/chats/{device}/{chat}", d.chats.post, messagesWrite, messagesRead, devicesRead)

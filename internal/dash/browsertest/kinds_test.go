@@ -35,7 +35,9 @@ func TestEveryKindIsForEverybody(t *testing.T) {
 	t.Cleanup(srv.Close)
 	b := open(t, srv.URL)
 	for _, name := range []string{
-		"chat-kinds", "chat-options", "chat-reply", "chat-edit", "chat-delete", "message-kind", "chats", "phone",
+		"chat-kinds", "chat-options", "chat-reply", "chat-edit", "chat-vote", "chat-vote-many", "chat-delete", "message-kind",
+		"chats", "phone", "messages", "message-refused", "devices", "device-health", "webhook-form", "webhook-form-details",
+		"webhook-active", "delivery",
 	} {
 		b.goTo("/samples/" + name)
 		b.looks(name)

@@ -23,6 +23,7 @@ func hostileMessages(f Frame, s string) []sample {
 		{"Chat options", ChatPage(f, chatAt("options", s))},
 		{"Chat reply", ChatPage(f, chatAt("reply", s))},
 		{"Chat edit", ChatPage(f, chatAt("edit", s))},
+		{"Chat vote", ChatPage(f, chatAt("vote", s))},
 		{"Chat delete", ChatPage(f, chatAt("delete", s))},
 		{"Chat pictures", ChatPage(f, ChatView{Messages: filesOf(s)})},
 		{"Chat none", ChatPage(f, ChatView{Device: s, Chat: s, Older: s})},
@@ -61,7 +62,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 	}
 	return []sample{
 		{"messages-none", Messages(f, MessagesView{Devices: devices})},
-		{"messages-refused", Messages(f, MessagesView{Find: Field{"hello", "Write a number."}, Devices: devices})},
+		{"messages-refused", Messages(f, MessagesView{Find: Field{"!", "Enter words."}, Devices: devices})},
 		{
 			"messages",
 			Messages(f, MessagesView{
@@ -79,12 +80,17 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 				JSON: "{}", Every: 2 * time.Second, Chats: true,
 			}),
 		},
-		{"message-new", MessageForm(f, MessageFormView{Key: "K", Devices: devices[1:]})},
+		{"message-new", MessageForm(f, MessageFormView{
+			Draft: Draft{Key: "K", MaxFile: "104857600"}, Devices: devices[1:],
+		})},
 		{
 			"message-refused",
 			MessageForm(f, MessageFormView{
-				Key: "K", Device: Field{"dev_2", "It is gone."}, Devices: devices[1:], To: Field{"12", "Not a number."},
-				Body: Field{"Hello", "Too long."}, Problem: "The message was not sent.",
+				Device: Field{"dev_2", "It is gone."}, Devices: devices[1:], To: Field{"12", "Not a number."},
+				Draft: Draft{
+					Key: "K", Body: Field{"Hello", "Too long."}, Problem: "The message was not sent.", Preview: true,
+					File: Attachment{"med_1", "invoice.pdf", "48 kB"}, MaxFile: "104857600",
+				},
 			}),
 		},
 		{"chats-none", Chats(f, ChatsView{})},
@@ -101,14 +107,15 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 			ChatPage(f, ChatView{
 				Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Name: "Ada",
 				Messages: []Message{in, out, failed, other}, Older: "/messages/chats/dev_1/x?after=x", Newest: true,
-				Send: true,
-				Key:  "K", Body: Field{"", "Write something."},
+				Send: true, Draft: Draft{Key: "K", Body: Field{"", "Write something."}},
 			}),
 		},
 		{"chat-kinds", ChatPage(f, kindsView(in, out))},
 		{"chat-options", ChatPage(f, doing("options", in, out))},
 		{"chat-reply", ChatPage(f, doing("reply", in, out))},
 		{"chat-edit", ChatPage(f, doing("edit", in, out))},
+		{"chat-vote", ChatPage(f, doing("vote", in, kinds(in, out)[13]))},
+		{"chat-vote-many", ChatPage(f, doing("vote", in, manyOf(kinds(in, out)[13])))},
 		{"chat-delete", ChatPage(f, doing("delete", in, out))},
 		{"message-kind", MessagePage(f, MessageView{Message: kinds(in, out)[1], Steps: way, JSON: "{}"})},
 		{"phone", Phone(f, PhoneView{
@@ -125,6 +132,12 @@ func chatAt(mode, s string) ChatView {
 	v := full[ChatView](s)
 	v.Mode = mode
 	return v
+}
+
+// manyOf is a message with a poll in which several options can be chosen.
+func manyOf(m Message) Message {
+	m.Poll.One, m.Poll.Rule = false, "Choose any number."
+	return m
 }
 
 // filesOf are messages with every kind of file, and in every state.
@@ -146,7 +159,7 @@ func filesOf(s string) (list []Message) {
 func doing(mode string, in, out Message) ChatView {
 	v := kindsView(in, out)
 	v.Messages, v.Mode, v.About = []Message{in, out}, mode, out
-	v.About.May = May{Reply: true, React: true, Edit: true, Delete: true}
+	v.About.May = May{Reply: true, React: true, Edit: true, Delete: true, Pin: true, Vote: true, Cancel: true}
 	v.Body = Field{Value: out.Body}
 	v.File, v.Problem = Attachment{}, ""
 	return v
@@ -155,8 +168,10 @@ func doing(mode string, in, out Message) ChatView {
 func kindsView(in, out Message) ChatView {
 	return ChatView{
 		Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Name: "Ada", Messages: kinds(in, out), Newest: true,
-		Send: true, Key: "K", MaxFile: "104857600", File: Attachment{"med_1", "invoice.pdf", "48 kB"},
-		Body: Field{Error: "Audio has no caption."}, Problem: "The message was not sent.",
+		Send: true, Draft: Draft{
+			Key: "K", MaxFile: "104857600", File: Attachment{"med_1", "invoice.pdf", "48 kB"},
+			Body: Field{Error: "Audio has no caption."}, Problem: "The message was not sent.",
+		},
 	}
 }
 
@@ -184,7 +199,10 @@ func kinds(in, out Message) (list []Message) {
 		m.Quote = Quote{"Ada", "Photo: The gate, as it is today", "/messages/chats/dev_1/+15551234567#m-msg_kind1"}
 		m.Body, m.Edited = "Thank you. I send somebody.", m.At
 	})
-	add(in, func(m *Message) { m.File, m.Forwarded = file("video", "Video"), true })
+	add(in, func(m *Message) {
+		m.File, m.Forwarded = file("video", "Video"), true
+		m.File.Poster = "/media/med_1/poster"
+	})
 	add(in, func(m *Message) { m.File = file("audio", "Voice message") })
 	add(out, func(m *Message) { m.File, m.Body = file("document", "Document"), "Your invoice" })
 	add(in, func(m *Message) {
@@ -207,9 +225,11 @@ func kinds(in, out Message) (list []Message) {
 		m.Cards = []Card{{"Grace Hopper", "Navy", []Number{{"+15557654321", "/messages/chats/dev_1/+15557654321"}, {"911", ""}}}}
 	})
 	add(out, func(m *Message) {
-		m.Poll = Poll{"Where shall we meet?", "Choose one.", []PollOption{
-			{"At the office", []string{"Ada", "+15557654321"}}, {"Online", []string{"You"}}, {"Nowhere", nil},
-		}, 3}
+		m.Gist, m.May.Vote = "Poll: Where shall we meet?", true
+		m.Poll = Poll{Question: "Where shall we meet?", Rule: "Choose one.", One: true, Options: []PollOption{
+			{"At the office", []string{"Ada", "+15557654321"}, false}, {"Online", []string{"You"}, true},
+			{"Nowhere", nil, false},
+		}, People: 3}
 	})
 	add(in, func(m *Message) {
 		m.Occasion = Occasion{
@@ -217,6 +237,7 @@ func kinds(in, out Message) (list []Message) {
 			Ends: m.At.Add(5 * time.Hour), Place: gate, Canceled: true,
 		}
 	})
+	add(in, func(m *Message) { m.Call = "Video call" })
 	add(in, func(m *Message) { m.Type, m.Unknown = "unsupported", "stickerPack" })
 	add(in, func(m *Message) { m.Wrong = "This message could not be read: the key is missing." })
 	add(out, func(m *Message) { m.Body, m.Deleted = "What was written by mistake", m.At })

@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,6 +96,7 @@ type Number struct {
 type Poll struct {
 	Question string // "": there is no poll
 	Rule     string // how many options one person may choose, as a sentence
+	One      bool   // one person may choose only one
 	Options  []PollOption
 	People   int // who have voted
 }
@@ -110,10 +112,24 @@ func (p Poll) said() string {
 	return strconv.Itoa(p.People) + " people voted."
 }
 
+// voted reports whether the account has voted.
+func (p Poll) voted() bool {
+	return slices.ContainsFunc(p.Options, func(o PollOption) bool { return o.Own })
+}
+
+// voteOn names the link that leads to voting, which begins as it is shown.
+func voteOn(p Poll) string {
+	if p.voted() {
+		return "Change vote: " + straight(p.Question)
+	}
+	return "Vote: " + straight(p.Question)
+}
+
 // PollOption is an option of a poll and who chose it.
 type PollOption struct {
 	Text   string
 	Voters []string
+	Own    bool // the account chose it
 }
 
 func (o PollOption) votes() string {

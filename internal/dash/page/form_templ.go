@@ -279,7 +279,7 @@ func textField(in input) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if !in.optional {
+		if !in.optional && !in.free {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, " required")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

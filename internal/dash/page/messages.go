@@ -7,7 +7,8 @@ import (
 
 // MessagesView is a search among the messages of a workspace.
 type MessagesView struct {
-	Find       Field // a number, a chat or a message's id
+	Find       Field  // a number, words or a message's id
+	In         string // "words" if Find could be a number but is looked for in texts; otherwise ""
 	Device     string
 	Devices    []Choice
 	Direction  string
@@ -25,6 +26,7 @@ type Message struct {
 	Device   string // its name
 	DeviceID string
 	Chat     string
+	Found    string // where its conversation shows it, in the results of a search; "": its own page
 	Name     string // the sender's on the network; "": unknown
 	From     string // the sender's number; "": hidden
 	Out      bool   // the account wrote it
@@ -51,13 +53,23 @@ type Message struct {
 
 // May is what the person may do with a message.
 type May struct {
-	Reply, React, Edit, Delete, Pin, Star bool
+	Reply, React, Edit, Delete, Pin, Star, Vote, Cancel bool
 }
 
 // any reports whether there is something to do.
-func (m May) any() bool { return m.Reply || m.React || m.Edit || m.Delete || m.Pin || m.Star }
+func (m May) any() bool {
+	return m.Reply || m.React || m.Edit || m.Delete || m.Pin || m.Star || m.Vote || m.Cancel
+}
 
 func (m Message) path() string { return path("messages", m.ID) }
+
+// target is where a line of a list leads.
+func (m Message) target() string {
+	if m.Found != "" {
+		return local(m.Found)
+	}
+	return m.path()
+}
 
 // direction is a word for it.
 func (m Message) direction() string {
@@ -71,6 +83,7 @@ func messageStates() []Choice {
 	return []Choice{
 		{"", "All"},
 		{"received", "Received"},
+		{"scheduled", "Scheduled"},
 		{"queued", "Queued"},
 		{"sending", "Sending"},
 		{"sent", "Sent"},
@@ -79,6 +92,7 @@ func messageStates() []Choice {
 		{"played", "Played"},
 		{"failed", "Failed"},
 		{"expired", "Expired"},
+		{"canceled", "Canceled"},
 	}
 }
 
@@ -129,11 +143,22 @@ func (s WayStep) mark() string {
 
 // MessageFormView is the form that sends a message.
 type MessageFormView struct {
-	Key      string // that it is sent once by
-	Device   Field
-	Devices  []Choice
-	To, Body Field
-	Problem  string
+	Draft
+
+	Device  Field
+	Devices []Choice
+	To      Field
+}
+
+// Draft is a new message in a form.
+type Draft struct {
+	Key     string // that it is sent once by
+	Body    Field
+	Preview bool       // of the page behind the first link of the text
+	File    Attachment // of a form that was refused
+	Kind    string     // how the file is to be sent; "": as its type asks for
+	MaxFile string     // bytes that a file may have
+	Problem string
 }
 
 func (v MessageFormView) faults() []fault {
@@ -152,6 +177,8 @@ type ChatsView struct {
 
 // ChatView is a conversation.
 type ChatView struct {
+	Draft
+
 	Device     string // id
 	DeviceName string
 	Chat       string
@@ -160,14 +187,8 @@ type ChatView struct {
 	Older      string    // where those before are; "": there are none
 	Newest     bool      // this is the newest part, which is polled
 	Send       bool      // the person may write
-	Key        string    // that what is written is sent once by
-	Body       Field
-	File       Attachment // of a form that was refused
-	Kind       string     // how the file is to be sent; "": as its type asks for
-	MaxFile    string     // bytes that a file may have
-	Mode       string     // what is done with About: "reply", "edit", "delete", or "options" to choose; "": nothing
+	Mode       string    // what is done with About: "reply", "edit", "vote", "delete", or "options" to choose; "": nothing
 	About      Message
-	Problem    string
 }
 
 // Attachment is a file that was uploaded and is not sent yet.

@@ -136,6 +136,7 @@
     const request = new XMLHttpRequest()
     request.open('POST', form.getAttribute('action'))
     request.setRequestHeader('Accept', 'text/html')
+    request.setRequestHeader('HX-Request', 'true') // the page that follows is read here first, and keeps its notice for the reader
     request.responseType = 'document'
     request.upload.onprogress = (e) => { bar.querySelector('progress').value = e.lengthComputable ? 100 * e.loaded / e.total : 0 }
     request.onload = () => {

@@ -1,0 +1,224 @@
+package browsertest
+
+import (
+	"encoding/base64"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/access"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/testkit"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+const contact = "+15551234567"
+
+// api is a client for the workspace that was set up.
+func api(t *testing.T, k *testkit.Kit) *testkit.Client {
+	t.Helper()
+	list, err := k.Gateway().Workspaces.List(t.Context(), access.Operator())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v %v", list, err)
+	}
+	k.SetPlan(list[0].ID, "growth")
+	return k.Key(list[0].ID, gateway.NewKey{Name: "test"})
+}
+
+// talkOf is the conversation of a device with the contact.
+func talkOf(device string) string {
+	return "/messages/chats/" + strings.TrimPrefix(device, "/devices/") + "/" + url.PathEscape(contact)
+}
+
+// opens opens the part of a page in which a field is, by keyboard.
+func (b *browser) opens(field string) {
+	b.t.Helper()
+	b.do(
+		chromedp.Evaluate[chromedp.Void](
+			`document.querySelector("`+field+`").closest("details").querySelector("summary").focus()`,
+		),
+		chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(field)),
+	)
+}
+
+// A contact's poll is answered by keyboard, the vote is changed, and removed.
+func TestVotes(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
+	b.goTo(device + "/phone")
+	b.opens("#of-question")
+	b.fill("#of-question", "Where?", "#of-options", "At the office\nOnline")
+	b.press(`details[open] form button`)
+	b.goTo(talkOf(device))
+	b.awaits("No votes yet.")
+	b.press(`#talk a[href*="do=vote"]`)
+	b.looks("chat-vote")
+	b.stops(`document.activeElement.name === "option"`)
+	b.do(chromedp.KeyEvent(kb.ArrowDown))
+	b.stops(`document.activeElement.innerText === "Vote" && document.activeElement.localName === "button"`)
+	b.enter()
+	b.sees("The vote was accepted.")
+	b.awaits("1 person voted.")
+	b.sees("Change vote")
+	b.looks("chat-voted")
+	b.press(`#talk a[href*="do=vote"]`)
+	b.do(chromedp.Click(chromedp.CSS(`input[name="option"][value="0"]`)))
+	b.press("#write button.btn-primary")
+	b.awaits("At the office\n1 vote")
+	b.press(`#talk a[href*="do=vote"]`)
+	b.press(`#write button[name="none"]`)
+	b.sees("The vote is being removed.")
+	b.awaits("No votes yet.")
+}
+
+// A message that waits is canceled in its conversation, and another one on its page.
+func TestMessagesAreCanceled(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
+	c := api(t, k)
+	var sent [2]postern.Message
+	for i := range sent {
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": strings.TrimPrefix(device, "/devices/"), "to": contact, "body": "For tomorrow",
+			"sendAt": time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339),
+		}, 202, &sent[i])
+	}
+	b.goTo(talkOf(device))
+	b.press(`#talk li:first-of-type a[href*="message="]`)
+	b.looks("chat-cancel")
+	b.stops(`document.activeElement.innerText === "Cancel sending"`)
+	b.enter()
+	b.sees("The message was canceled.")
+	b.sees("Canceled")
+	own := "/messages/" + string(sent[1].ID)
+	b.goTo(own)
+	b.looks("message-scheduled")
+	b.press(`form[action$="/cancel"] button`)
+	b.sees("canceled before it was sent")
+	b.looks("message-canceled")
+	for _, m := range sent {
+		var now postern.Message
+		if c.Call("GET", "/v1/messages/"+string(m.ID), nil, 200, &now); now.Status != postern.Canceled {
+			t.Errorf("the message is %s", now.Status)
+		}
+	}
+}
+
+// The contact calls, and the conversation shows it.
+func TestCallsAreShown(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
+	b.goTo(device + "/phone")
+	b.opens("#from-call")
+	b.looks("phone-call")
+	b.do(chromedp.Click(chromedp.CSS(`input[name="video"]`)))
+	b.press(`details[open] form button`)
+	b.sees("The contact called the device.")
+	b.goTo(talkOf(device))
+	b.awaits("Video call")
+	b.looks("chat-call")
+}
+
+// A file is dropped onto the page for new messages, and sent to somebody new. A video has a poster.
+func TestFilesAreSentToSomebodyNew(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.linkDevice()
+	b.goTo("/messages/new")
+	b.dropVideo(t)
+	b.fill("#to", "12", "#body", "The film")
+	b.do(chromedp.Click(chromedp.CSS("main form button:not([type])")))
+	b.awaits("Write a phone number as +")
+	b.sees("film.mp4")
+	b.looks("message-new-file")
+	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("to").value = ""`))
+	b.fill("#to", contact)
+	b.press("main form button:not([type])")
+	b.sees("The message was accepted.")
+	b.sees("The film")
+	b.awaits("The network accepted the message.")
+	b.looks("message-video")
+	width, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](`new Promise((done) => {
+		const poster = new Image()
+		poster.onload = () => done(poster.naturalWidth)
+		poster.onerror = () => done(0)
+		poster.src = document.querySelector("video").poster
+	})`, chromedp.EvalAwaitPromise))
+	if b.must(err); width == 0 {
+		t.Error("the video has no poster")
+	}
+	b.goTo("/messages/new")
+	b.do(chromedp.Evaluate[chromedp.Void](chosen("file"), chromedp.EvalAwaitPromise))
+	b.fill("#to", contact, "#body", "The gate")
+	b.press("main form button:not([type])")
+	b.awaits("The message was accepted.")
+	b.sees("The gate")
+}
+
+// dropVideo drops a video onto a page.
+func (b *browser) dropVideo(t *testing.T) {
+	t.Helper()
+	film, err := os.ReadFile("../../testkit/testdata/video.mp4")
+	b.must(err)
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
+		const bytes = Uint8Array.from(atob("` + base64.StdEncoding.EncodeToString(film) + `"), (c) => c.charCodeAt(0))
+		const transfer = new DataTransfer()
+		transfer.items.add(new File([bytes], "film.mp4", { type: "video/mp4" }))
+		const to = document.querySelector('[data-drops]')
+		for (const kind of ['dragover', 'drop']) to.dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, bubbles: true, cancelable: true }))
+	})()`))
+}
+
+// A message is found by a word, and shown in its conversation although many came after it.
+func TestMessagesAreFoundByWords(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
+	c := api(t, k)
+	inbound := "/v1/sandbox" + device + "/inbound"
+	for i, text := range append([]string{"Where is my Café order?"}, make([]string, 60)...) {
+		if i > 0 {
+			text = "Something else"
+		}
+		c.Call("POST", inbound, map[string]any{"from": contact, "body": text}, 200, nil)
+	}
+	testkit.Eventually(t, "the words of the messages", func() (bool, any) {
+		var found struct{ Data []postern.Message }
+		c.Call("GET", "/v1/messages?q=cafe", nil, 200, &found)
+		return len(found.Data) == 1, len(found.Data)
+	})
+	b.goTo("/messages")
+	b.fill("#q", "cafe ord")
+	b.enter()
+	b.sees("Where is my Café order?")
+	b.looks("messages-words")
+	b.press("main tbody th a")
+	b.sees("Where is my Café order?")
+	b.sees("Newest messages")
+	b.looks("chat-found")
+	shown, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`(() => {
+		const m = document.querySelector("#talk li:target"), at = m.getBoundingClientRect()
+		return m.innerText.includes("Café") && at.top >= 0 && at.bottom <= innerHeight
+	})()`))
+	if b.must(err); !shown {
+		t.Error("the message that was found is not on the screen")
+	}
+}
