@@ -437,7 +437,7 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	if _, err := s.g.Actions.React(t.Context(), caller, id, "👍"); err != nil {
 		t.Fatal(err)
 	}
-	c.says(own, "Reaction 👍", "The network has not confirmed it yet.")
+	c.says(own, "Reaction 👍", "By you. The network has not confirmed it yet.")
 	c.saysNot(own, "Expires")
 	for code, text := range map[postern.FailureCode]string{
 		postern.RecipientNotFound: "not on the network", postern.RestrictedSender: "never written to it",
@@ -457,6 +457,20 @@ func TestAMessagesWayIsTold(t *testing.T) {
 	c.says("/messages/"+string(expired), "expired before it could be sent")
 	in := s.comes(d, contact, "Ada", "hi")
 	c.says("/messages/"+string(in.ID), "Sent by the contact", "Recorded", "Ada")
+}
+
+// The way of a message names the webhook to which an event was posted.
+func TestAMessagesWayNamesItsWebhooks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	m := s.comes(d, contact, "Ada", "hello")
+	s.attempted(e, http.StatusOK, "", "")
+	c.says(messagePath(m.ID), "message.received was posted to "+hookURL+".")
+	c.saysNot(messagePath(m.ID), string(e.ID))
 }
 
 func TestTextsOfContactsStayText(t *testing.T) {
