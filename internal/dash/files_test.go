@@ -329,6 +329,12 @@ func TestAPreviewIsAskedFor(t *testing.T) {
 			t.Errorf("%s is answered %d, with the preview %+v", name, p.status, m.Content.LinkPreview)
 		}
 	}
+	form := url.Values{"key": {c.form(talk)}, "body": {text}}
+	c.want(c.post(talk, form), http.StatusSeeOther, talk)
+	form.Set("preview", "yes")
+	if p := c.post(talk, form); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Press Send again") {
+		t.Errorf("the same form with another choice is answered %d", p.status)
+	}
 	fields := [][2]string{{"key", c.form(talk)}, {"body", text}, {"preview", "yes"}}
 	c.want(c.sendsFile(talk, fields, "a.txt", "x"), http.StatusSeeOther, talk)
 	if m := s.newest(d.WorkspaceID); m.Content.Kind != postern.KindDocument || m.Content.LinkPreview != nil {
