@@ -1,6 +1,8 @@
 package testkit_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"postern/internal/postern"
@@ -52,13 +54,37 @@ func TestBetterCopiesAndAlbumsArriveAsPictures(t *testing.T) {
 				ParentMessageKey: &waCommon.MessageKey{ID: &networkID},
 			}},
 		})
-		if e := a.event(postern.MessageReceived, 2); e["type"] != "image" || e["hdOf"] != first["id"] {
-			t.Errorf("the better copy arrives as %v, want one of %v", e, first["id"])
+		better := a.event(postern.MessageReceived, 2)
+		if better["type"] != "image" || better["hdOf"] != first["id"] {
+			t.Errorf("the better copy arrives as %v, want one of %v", better, first["id"])
 		}
 		a.write(&waE2E.Message{AlbumMessage: &waE2E.AlbumMessage{ExpectedImageCount: new(uint32(2))}})
+		arrived := []string{fmt.Sprint(first["id"]), fmt.Sprint(better["id"])}
+		for n := range 2 {
+			a.write(&waE2E.Message{ImageMessage: image.ImageMessage, MessageContextInfo: &waE2E.MessageContextInfo{
+				MessageAssociation: &waE2E.MessageAssociation{
+					AssociationType:  waE2E.MessageAssociation_MEDIA_ALBUM.Enum(),
+					ParentMessageKey: &waCommon.MessageKey{ID: new("3EB0A1B0")}, MessageIndex: new(int32(n)),
+				},
+			}})
+			e := a.event(postern.MessageReceived, 3+n)
+			if e["type"] != "image" || e["hdOf"] != nil {
+				t.Errorf("picture %d of an album arrives as %v", n, e)
+			}
+			arrived = append(arrived, fmt.Sprint(e["id"]))
+		}
 		a.write(&waE2E.Message{Conversation: new("after the album")})
-		if e := a.event(postern.MessageReceived, 3); e["body"] != "after the album" {
+		if e := a.event(postern.MessageReceived, 5); e["body"] != "after the album" {
 			t.Errorf("the announcement of an album arrives as %v", e)
+		}
+		var ready []string
+		a.hooks.AwaitCount(postern.MediaReadyEv, len(arrived))
+		for _, e := range a.hooks.Await(postern.MediaReadyEv) {
+			message, _ := e.Event["message"].(map[string]any)
+			ready = append(ready, fmt.Sprint(message["id"]))
+		}
+		if slices.Sort(ready); !slices.Equal(ready, slices.Sorted(slices.Values(arrived))) {
+			t.Errorf("the files of %v are ready, want those of %v", ready, arrived)
 		}
 	})
 }
