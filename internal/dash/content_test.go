@@ -2,10 +2,14 @@ package dash
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 func TestGists(t *testing.T) {
@@ -193,4 +197,33 @@ func TestAReplyQuotes(t *testing.T) {
 	form := map[string][]string{"key": {c.form(talk)}, "body": {"the answer"}, "do": {"reply"}, "message": {string(first.ID)}}
 	c.want(c.post(talk, form), http.StatusSeeOther, talk)
 	c.says(talk, "<blockquote", `href="`+talk+"#m-"+string(first.ID)+`"`, "the &lt;first&gt; one")
+}
+
+// The page of a message says of an action that it could not be sent, with the code and the reason.
+func TestActionThatCouldNotBeSentIsShown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	m := s.comes(d, contact, "Ada", "hello")
+	caller, err := s.g.Workspaces.Caller(t.Context(), access.Operator(), d.WorkspaceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.g.Actions.React(t.Context(), caller, m.ID, "👍"); err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := s.db.Outbox.Next(t.Context(), d.ID, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range slices.Concat(waiting[:]...) {
+		if err := s.db.Outbox.Finish(t.Context(), store.FinishOutbound{
+			MessageID: action.ID, Status: postern.Failed, At: postern.TimeOf(time.Now()),
+			Failure: postern.Failure{Code: postern.DeviceLoggedOut, Detail: "the link was removed"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.says("/messages/"+string(m.ID), "Reaction 👍", "It could not be sent. (DEVICE_LOGGED_OUT)", "The link was removed.")
 }

@@ -438,7 +438,7 @@ func actionStep(a postern.TimelineAction) page.WayStep {
 	case postern.Failed, postern.Expired:
 		s.Kind, s.Text = "bad", s.Text+" It could not be sent."
 		if a.Error != nil {
-			s.Do = word(a.Error.Detail) + "."
+			s.Text, s.Do = s.Text+" ("+string(a.Error.Code)+")", word(a.Error.Detail)+"."
 		}
 	case postern.Scheduled, postern.Sent, postern.Delivered, postern.Read, postern.Played, postern.Canceled,
 		postern.Received: // nothing to add

@@ -144,7 +144,7 @@ func line(e postern.TimelineEntry) string {
 	case e.Action != nil:
 		s += fmt.Sprint(" ", e.Action.Type, " ", e.Action.From, " ", e.Action.Emoji, " ", e.Action.Status)
 		if e.Action.Error != nil {
-			s += fmt.Sprint(" ", e.Action.Error.Code)
+			s += fmt.Sprint(" ", e.Action.Error.Code, ": ", e.Action.Error.Detail)
 		}
 	case e.Webhook != nil:
 		s += fmt.Sprint(" ", e.Webhook.EventType, " ", e.Webhook.Number, " ", e.Webhook.Status)
@@ -185,7 +185,7 @@ func TestTimeline(t *testing.T) {
 			"action reaction " + phone + " 👍 sent", "action reaction " + reader + " 🎉 received",
 			"action pin " + phone + "  sent", "action unpin " + phone + "  sent",
 			"action star " + phone + "  sent", "action unstar " + phone + "  sent",
-			"action edit " + phone + "  failed DEVICE_LOGGED_OUT",
+			"action edit " + phone + "  failed DEVICE_LOGGED_OUT: the device's link was removed before the message was sent",
 		}
 		told := []string{
 			"webhook message.sent 1 200", "webhook message.delivered 1 200", "webhook message.read 1 200",
