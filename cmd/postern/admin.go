@@ -115,6 +115,7 @@ type workspaceSetCmd struct {
 	Devices     figure `help:"Linked devices, or \"plan\" for the plan's limit."`
 	EventDays   figure `help:"Days to keep events, if fewer than the server's retention, or \"plan\" for the server's."`
 	MessageDays figure `help:"Days to keep messages, if fewer than the server's retention, or \"plan\" for the server's."`
+	StorageMiB  figure `name:"storage-mib" help:"MiB of stored files, or \"plan\" for the plan's limit."`
 }
 
 // figure is a limit chosen by the operator: a number, -1 for "plan", or nil if it
@@ -140,14 +141,14 @@ func (c *workspaceSetCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		ws, err := s.ChangeLimits(ctx, c.Workspace, postern.Limits{
 			Messages: c.Messages.n, Devices: c.Devices.n, EventDays: c.EventDays.n,
-			MessageDays: c.MessageDays.n,
+			MessageDays: c.MessageDays.n, StorageMiB: c.StorageMiB.n,
 		})
 		if err != nil {
 			return err
 		}
 		p, _ := ws.Entitlement()
-		return c.print(std, ws, "workspace %s (%s) now has a limit of %d messages per month and %d devices", ws.ID,
-			ws.Plan, p.Messages, p.Devices)
+		return c.print(std, ws, "workspace %s (%s) now has a limit of %d messages per month, %d devices and %s of files",
+			ws.ID, ws.Plan, p.Messages, p.Devices, postern.BytesWords(p.Caps.Bytes))
 	})
 }
 

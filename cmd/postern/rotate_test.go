@@ -85,11 +85,11 @@ func TestLimitsOfAWorkspaceCanBeOverridden(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		var u struct{ Messages, Devices struct{ Limit int } }
+		var u struct{ Messages, Devices, Storage struct{ Limit int } }
 		if err := json.NewDecoder(res.Body).Decode(&u); err != nil {
 			t.Fatal(err)
 		}
-		b, err := json.Marshal([]int{u.Messages.Limit, u.Devices.Limit})
+		b, err := json.Marshal([]int{u.Messages.Limit, u.Devices.Limit, u.Storage.Limit >> 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,10 +99,10 @@ func TestLimitsOfAWorkspaceCanBeOverridden(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--messages", "10", "--devices", "2"}, "[10,2]"},
-		{[]string{"--messages", "0", "--event-days", "7"}, "[0,2]"},
-		{[]string{"--messages", "plan"}, "[3000,2]"},
-		{[]string{"--devices", "plan"}, "[3000,1]"},
+		{[]string{"--messages", "10", "--devices", "2"}, "[10,2,10240]"},
+		{[]string{"--messages", "0", "--event-days", "7"}, "[0,2,10240]"},
+		{[]string{"--messages", "plan", "--storage-mib", "5"}, "[3000,2,5]"},
+		{[]string{"--devices", "plan", "--storage-mib", "plan"}, "[3000,1,10240]"},
 	} {
 		out := mustRun(t, append([]string{"workspace", "set", ws, at}, step.args...)...)
 		if got := usage(); got != step.want {

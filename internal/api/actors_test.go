@@ -146,19 +146,18 @@ func upload(t *tenant) string {
 // receivedFile is a file that came with a message.
 func receivedFile(t *tenant) string {
 	device := connected(t)
-	m, err := t.library.Take(t.t.Context(), t.ws, strings.NewReader("Hello"))
+	id, room := postern.NewMediaID(), postern.Storage{Limit: postern.MaxMedia}
+	err := t.library.Take(t.t.Context(), t.ws, strings.NewReader("Hello"), room, func(m postern.Media) error {
+		m.ID, m.Filename = id, "hello.txt"
+		return t.db.Media.Add(t.t.Context(), store.MediaRow{
+			Media: m, WorkspaceID: t.ws, DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(),
+			CreatedAt: postern.TimeOf(time.Now()),
+		}, nil)
+	})
 	if err != nil {
 		t.t.Fatal(err)
 	}
-	m.ID, m.Filename = postern.NewMediaID(), "hello.txt"
-	row := store.MediaRow{
-		Media: m, WorkspaceID: t.ws, DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(),
-		CreatedAt: postern.TimeOf(time.Now()),
-	}
-	if err := t.db.Media.Add(t.t.Context(), row, nil); err != nil {
-		t.t.Fatal(err)
-	}
-	return string(m.ID)
+	return string(id)
 }
 
 // acted is a request for an action on a message that was sent.

@@ -190,7 +190,7 @@ func (s *server) keepFiles() {
 	blobs, err := blob.OpenDirectory(s.t.TempDir())
 	if err == nil {
 		s.blobs = blobs
-		s.library, err = library.Open(blobs, s.t.TempDir())
+		s.library, err = library.Open(blobs, s.t.TempDir(), s.db.Blobs)
 	}
 	if err != nil {
 		s.t.Fatal(err)

@@ -29,11 +29,17 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("growth")
 	now := time.Now().UTC()
+	const storage = `,"storage":{"used":0,"limit":53687091200}`
+	limited, ofB := (*tenant)(nil), (*tenant)(nil)
 	want := func(who *tenant, messages, limit, devices, slots int) {
 		t.Helper()
+		files := storage
+		if who == limited || who == ofB {
+			files = ""
+		}
 		month := now.Format("2006-01")
 		end := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format("2006-01-02T15:04:05.000Z")
-		text := fmt.Sprintf(`{"month":%q,"resetsAt":%q,"messages":{"used":%d,"limit":%d},"devices":{"used":%d,"limit":%d}}`, month, end, messages, limit, devices, slots)
+		text := fmt.Sprintf(`{"month":%q,"resetsAt":%q,"messages":{"used":%d,"limit":%d},"devices":{"used":%d,"limit":%d}%s}`, month, end, messages, limit, devices, slots, files)
 		if got := who.usage(); got != text {
 			t.Errorf("usage is %s\nwant     %s", got, text)
 		}
@@ -41,7 +47,7 @@ func TestUsage(t *testing.T) {
 	want(mine, 0, 30_000, 0, 5)
 	a, b := mine.device("a", postern.Connected), mine.device("b", postern.Connected)
 	mine.device("c", postern.Unlinked) // holds no slot
-	limited := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{a}}))
+	limited = mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{a}}))
 	var last string
 	for _, d := range []postern.DeviceID{a, b, b} {
 		s := mine.do("POST", "/v1/messages", `{"deviceId":"`+string(d)+`","to":"+15551234567","body":"x"}`)
@@ -59,7 +65,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	want(mine, 2, 30_000, 2, 5)
-	ofB := mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{b}}))
+	ofB = mine.with(mine.newKey(gateway.NewKey{Devices: []postern.DeviceID{b}}))
 	want(ofB, 1, 30_000, 1, 5)
 	n := func(i int) *int { return &i }
 	if _, err := mine.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws,

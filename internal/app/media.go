@@ -30,7 +30,7 @@ func (a *App) openLibrary() (*library.Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("POSTERN_MEDIA_URL: %w", err)
 	}
-	shelves, err := library.Open(blobs, scratch)
+	shelves, err := library.Open(blobs, scratch, a.db.Blobs)
 	if err != nil {
 		return nil, fmt.Errorf("open the storage for media: %w", err)
 	}

@@ -75,7 +75,7 @@ func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, se
 	}
 	p := people.New(people.Options{DB: db, Box: box, PasswordMemory: 64})
 	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
-		DB: db, Box: box, Library: shelves(t), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler),
+		DB: db, Box: box, Library: shelves(t, db), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler),
 		CheckURL: publicURL, Confirm: p.Users.Confirm,
 	})}
 	opts := Options{
@@ -98,13 +98,13 @@ func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, se
 }
 
 // shelves are an empty library.
-func shelves(t *testing.T) *library.Library {
+func shelves(t *testing.T, db *store.Store) *library.Library {
 	t.Helper()
 	blobs, err := blob.OpenDirectory(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := library.Open(blobs, t.TempDir())
+	l, err := library.Open(blobs, t.TempDir(), db.Blobs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func queueTiles(s gateway.System) []page.Tile {
 
 func (d operator) serverTiles(s gateway.System) []page.Tile {
 	list := []page.Tile{
-		{Label: "Database", Value: s.Engine, Note: bytesWords(s.Size)},
+		{Label: "Database", Value: s.Engine, Note: postern.BytesWords(s.Size)},
 		{Label: "Nodes", Value: "1", Note: "one server per database"},
 	}
 	if d.server == nil {
@@ -83,7 +83,7 @@ func (d operator) serverTiles(s gateway.System) []page.Tile {
 	return append([]page.Tile{
 		{Label: "Version", Value: me.Version}, {Label: "Uptime", Value: ageWords(s.Now.Std().Sub(me.Started))},
 	}, append(list,
-		page.Tile{Label: "Memory", Value: bytesWords(me.Memory), Note: "resident set"},
+		page.Tile{Label: "Memory", Value: postern.BytesWords(me.Memory), Note: "resident set"},
 		page.Tile{Label: "Goroutines", Value: number(me.Goroutines)})...)
 }
 
@@ -99,19 +99,6 @@ func ageWords(t time.Duration) string {
 		return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
 	}
 	return fmt.Sprintf("%s %d h", many(s/(24*3600), "day", "days"), s%(24*3600)/3600)
-}
-
-// bytesWords formats a size with the largest unit in which it is at least one.
-func bytesWords(n int64) string {
-	size, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	i := 0
-	for size >= 1024 && i < len(units)-1 {
-		size, i = size/1024, i+1
-	}
-	if i == 0 {
-		return many(n, "byte", "bytes")
-	}
-	return fmt.Sprintf("%.1f %s", size, units[i])
 }
 
 func userIn(r *http.Request) postern.UserID { return postern.UserID(r.PathValue("id")) }

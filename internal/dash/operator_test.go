@@ -199,19 +199,20 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 		return ws.Limits
 	}
 	c.want(
-		c.post(path+"/limits", url.Values{"messages": {"1,234"}, "eventDays": {" 7 "}, "devices": {"3"}}),
+		c.post(path+"/limits", url.Values{"messages": {"1,234"}, "eventDays": {" 7 "}, "devices": {"3"}, "storageMiB": {"2,048"}}),
 		http.StatusSeeOther, path,
 	)
-	if l := limits(); *l.Messages != 1234 || *l.EventDays != 7 || *l.Devices != 3 || l.MessageDays != nil {
+	if l := limits(); *l.Messages != 1234 || *l.EventDays != 7 || *l.Devices != 3 || l.MessageDays != nil ||
+		*l.StorageMiB != 2048 {
 		t.Errorf("the figures are %+v", l)
 	}
 	c.says(
-		path, `value="1234"`, "0 of 1,234", "1 of 3",
+		path, `value="1234"`, "0 of 1,234", "1 of 3", "0 bytes of 2 GiB", "MiB of stored files 2048",
 		"messages 1234, devices 3, days of events 7, days of messages reset",
 	)
 	for name, form := range map[string]url.Values{
 		"messages": {"messages": {"many"}}, "devices": {"devices": {"-1"}}, "eventDays": {"eventDays": {"0"}},
-		"messageDays": {"messageDays": {"99999999999999999999"}},
+		"messageDays": {"messageDays": {"99999999999999999999"}}, "storageMiB": {"storageMiB": {"-1"}},
 	} {
 		p := c.post(path+"/limits", form)
 		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, `id="`+name+`-error"`) ||
@@ -330,9 +331,9 @@ func TestOperatorsListsComeInPages(t *testing.T) {
 func TestSizesAndAgesAreWrittenWithTheirUnits(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{
-		0: "0 bytes", 1: "1 byte", 1536: "1.5 KiB", 3 << 30: "3.0 GiB", 5 << 50: "5120.0 TiB",
+		0: "0 bytes", 1: "1 byte", 1536: "1.5 KiB", 3 << 30: "3 GiB", 5 << 50: "5120 TiB",
 	} {
-		if got := bytesWords(n); got != want {
+		if got := postern.BytesWords(n); got != want {
 			t.Errorf("%d is written %s, want %s", n, got, want)
 		}
 	}

@@ -125,6 +125,9 @@ func (d overview) hooksUsed(r *http.Request, v visit) (gateway.Used, error) {
 // metersOf returns the plan usage.
 func metersOf(v visit, u gateway.Usage, hooks gateway.Used) []page.Meter {
 	list := []page.Meter{meter("Messages this month", u.Messages), meter("Linked devices", u.Devices)}
+	if u.Storage != nil {
+		list = append(list, storageMeter(*u.Storage))
+	}
 	if v.may(postern.WebhooksRead) && v.caller.Plan.API {
 		list = append(list, meter("Webhooks", hooks))
 	}
@@ -135,14 +138,30 @@ func metersOf(v visit, u gateway.Usage, hooks gateway.Used) []page.Meter {
 const nearly = 90
 
 func meter(label string, u gateway.Used) page.Meter {
-	m := page.Meter{Label: label, Words: number(u.Used) + " of " + number(u.Limit), Used: u.Used, Limit: u.Limit}
-	switch {
-	case u.Used >= u.Limit:
-		m.Note = "Limit reached."
-	case u.Used*100 >= u.Limit*nearly:
-		m.Note = "Almost at the limit."
+	return page.Meter{
+		Label: label, Words: number(u.Used) + " of " + number(u.Limit), Note: nearness(u.Used, u.Limit),
+		Used: u.Used, Limit: u.Limit,
 	}
-	return m
+}
+
+// storageMeter counts KiB, so that a small part of the limit is seen.
+func storageMeter(u gateway.UsedBytes) page.Meter {
+	used, limit := int(u.Used>>10), int(u.Limit>>10)
+	return page.Meter{
+		Label: "Stored files", Words: postern.BytesWords(u.Used) + " of " + postern.BytesWords(u.Limit),
+		Note: nearness(used, limit), Used: used, Limit: limit,
+	}
+}
+
+// nearness says whether a limit is reached, or nearly.
+func nearness(used, limit int) string {
+	switch {
+	case used >= limit:
+		return "Limit reached."
+	case used*100 >= limit*nearly:
+		return "Almost at the limit."
+	}
+	return ""
 }
 
 // number formats a number with thousands separators: 1,000,000.
@@ -196,6 +215,8 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 		page.Tile{Label: "API keys", Value: number(p.Caps.Keys), Note: "that are neither expired nor revoked"},
 		page.Tile{Label: "Members", Value: number(p.Caps.Members)},
 		page.Tile{Label: "Open invitations", Value: number(p.Caps.Invitations)},
+		page.Tile{Label: "Stored files", Value: postern.BytesWords(p.Caps.Bytes),
+			Note: "sent and received; the same content counts once"},
 		page.Tile{Label: "Dashboard requests per minute", Value: number(p.PagesPerMinute()),
 			Note: "per person and for the workspace"})
 	return append(
@@ -220,6 +241,11 @@ func outcomes(p postern.Plan) []page.Tile {
 		{
 			Label: "Devices in total, API keys, members, invitations",
 			Value: "Creating one more is refused (403, resource-limit) until you remove one.",
+		},
+		{
+			Label: "Stored files",
+			Value: "Uploads are refused (403, resource-limit) until files are deleted or expire. Messages are still " +
+				"received; the files for which there is no room fail, and can be fetched again later.",
 		},
 		{
 			Label: "Messages",

@@ -188,5 +188,5 @@ func TestUnlinkedDevicesHaveALimit(t *testing.T) {
 	if err != nil || len(list.Data) != 5 {
 		t.Errorf("there are %d devices, want 5: %v", len(list.Data), err)
 	}
-	c.says("/usage", "Devices in total", "resource-limit")
+	c.says("/usage", "Devices in total", "resource-limit", "Stored files", "0 bytes of 10 GiB")
 }

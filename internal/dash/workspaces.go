@@ -173,6 +173,7 @@ func (d workspaces) showAs(
 		Meters: []page.Meter{
 			meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}),
 			meter("Linked devices", gateway.Used{Used: u.Devices, Limit: p.Devices}),
+			storageMeter(gateway.UsedBytes{Used: u.Bytes, Limit: p.Caps.Bytes}),
 		},
 	}
 	for _, add := range []func(*http.Request, visit, *page.WorkspaceView) error{d.addMembers, d.addDevices, d.addActs} {
@@ -241,6 +242,10 @@ func (d workspaces) limitFields(ws postern.Workspace) []page.LimitField {
 		{
 			Name: "messageDays", Label: "Message retention in days", Hint: kept(d.retention.Messages),
 			Field: figure(ws.Limits.MessageDays),
+		},
+		{
+			Name: "storageMiB", Label: "Stored files in MiB", Hint: plan(int(p.Caps.Bytes >> 20)),
+			Field: figure(ws.Limits.StorageMiB),
 		},
 	}
 }
@@ -375,6 +380,7 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 func limitsIn(r *http.Request) (l postern.Limits, err error) {
 	for name, to := range map[string]**int{
 		"messages": &l.Messages, "devices": &l.Devices, "eventDays": &l.EventDays, "messageDays": &l.MessageDays,
+		"storageMiB": &l.StorageMiB,
 	} {
 		text := strings.ReplaceAll(strings.TrimSpace(r.PostFormValue(name)), ",", "")
 		n, wrong := strconv.Atoi(cmp.Or(text, "-1"))

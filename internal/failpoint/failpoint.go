@@ -83,8 +83,9 @@ const (
 	ForgetAction      Mistake = "forget-action"   // a message does not change with an action
 	SpendOnAction     Mistake = "spend-on-action" // an action costs a unit of the quota
 	SendNewestFirst   Mistake = "send-newest-first"
-	KeepOrphan        Mistake = "keep-orphan" // a sweep leaves contents that belong to no file
-	LoseFile          Mistake = "lose-file"   // a sweep removes the contents of files
+	KeepOrphan        Mistake = "keep-orphan"  // a sweep leaves contents that belong to no file
+	LoseFile          Mistake = "lose-file"    // a sweep removes the contents of files
+	ForgetBytes       Mistake = "forget-bytes" // contents that are removed stay in the count
 )
 
 // Chosen reports whether NeverFinish and NeverTake apply to the message with a network

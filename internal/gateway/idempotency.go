@@ -18,6 +18,13 @@ type Idempotency struct {
 	Hash   [32]byte // SHA-256 of the body
 }
 
+// once returns what the database has of a request at a time.
+func (i *Idempotency) once(ws postern.WorkspaceID, at postern.Time) store.Once {
+	return store.Once{
+		WorkspaceID: ws, Method: i.Method, Path: i.Path, Key: i.Key, RequestHash: i.Hash, At: at,
+	}
+}
+
 // Created is what a request created, or what an earlier request with the same idempotency
 // key created.
 type Created[T any] struct {
@@ -64,14 +71,7 @@ func createOnce[T any](
 	idem *Idempotency,
 	build func() (T, func(*store.Once) error, error),
 ) (Created[T], error) {
-	once := store.Once{
-		WorkspaceID: ws,
-		Method:      idem.Method,
-		Path:        idem.Path,
-		Key:         idem.Key,
-		RequestHash: idem.Hash,
-		At:          g.time(),
-	}
+	once := idem.once(ws, g.time())
 	if v, ok, err := replay[T](ctx, g, once); ok || err != nil {
 		return Created[T]{v, true}, err
 	}

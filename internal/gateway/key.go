@@ -344,6 +344,7 @@ type MyPlan struct {
 	Messages            int    `json:"messages" doc:"Messages that may be sent in a calendar month, UTC." example:"30000"`
 	RequestsPerMinute   int    `json:"requestsPerMinute" doc:"Requests per minute, for each key and for the workspace." example:"1200"`
 	Webhooks            int    `json:"webhooks" doc:"Webhook endpoints." example:"20"`
+	Storage             int64  `json:"storage" doc:"Bytes of files that may be stored." example:"53687091200"`
 	DeliveriesPerMinute int    `json:"deliveriesPerMinute" doc:"Deliveries that are attempted for the first time in a minute; the rest wait." example:"6000"`
 }
 
@@ -362,7 +363,7 @@ func (g Keys) Me(ctx context.Context, c access.Caller) (Me, error) {
 		Workspace: MyWorkspace{ID: ws.ID, Name: ws.Name},
 		Plan: MyPlan{
 			Name: p.Name, Devices: p.Devices, Messages: p.Messages, RequestsPerMinute: p.RequestsPerMinute,
-			Webhooks: p.Endpoints, DeliveriesPerMinute: p.FirstAttempts,
+			Webhooks: p.Endpoints, Storage: p.Caps.Bytes, DeliveriesPerMinute: p.FirstAttempts,
 		},
 	}, err
 }

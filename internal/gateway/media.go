@@ -8,7 +8,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
+	"math"
 	"strconv"
 	"time"
 
@@ -31,30 +33,66 @@ func (g Media) Upload(
 		return Created[postern.Media]{}, postern.Invalid("/query/filename",
 			"the name of a file may have at most %d bytes", postern.MaxFilename)
 	}
-	row, err := g.take(ctx, c, r, filename)
+	room, err := g.roomFor(ctx, c, idem)
 	if err != nil {
 		return Created[postern.Media]{}, err
 	}
-	if idem != nil {
-		idem.Hash = sha256.Sum256([]byte(row.SHA256 + filename))
+	var made Created[postern.Media]
+	_, err = g.take(ctx, c, r, filename, room, func(row store.MediaRow) (err error) {
+		made, err = g.addOnce(ctx, row, idem)
+		if err == nil && made.Replayed {
+			err = errReplayed
+		}
+		return err
+	})
+	if errors.Is(err, errReplayed) {
+		err = nil
 	}
-	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Media, func(*store.Once) error, error) {
+	return made, err
+}
+
+// errReplayed means that a file was not added, because an earlier request has added it.
+var errReplayed = errors.New("an earlier request has added the file")
+
+// roomFor returns the room for an upload. A request that was answered before needs none.
+func (g *core) roomFor(ctx context.Context, c access.Caller, idem *Idempotency) (postern.Storage, error) {
+	room, err := g.db.Blobs.Storage(ctx, c.Workspace())
+	if err != nil || idem == nil {
+		return room, err
+	}
+	_, _, answered, err := g.db.Idempotency.Answered(ctx, idem.once(c.Workspace(), g.time()))
+	if answered {
+		room.Limit = math.MaxInt64
+	}
+	return room, err
+}
+
+func (g *core) addOnce(
+	ctx context.Context, row store.MediaRow, idem *Idempotency,
+) (Created[postern.Media], error) {
+	if idem != nil {
+		idem.Hash = sha256.Sum256([]byte(row.SHA256 + row.Filename))
+	}
+	return create(ctx, g, row.WorkspaceID, idem, func() (postern.Media, func(*store.Once) error, error) {
 		return row.Media, func(once *store.Once) error { return g.db.Media.Add(ctx, row, once) }, nil
 	})
 }
 
-// take stores the bytes of a file, and returns the row to add.
-func (g *core) take(ctx context.Context, c access.Caller, r io.Reader, filename string) (store.MediaRow, error) {
+// take stores the bytes of a file, and calls add with the row to add.
+func (g *core) take(
+	ctx context.Context, c access.Caller, r io.Reader, filename string, room postern.Storage,
+	add func(store.MediaRow) error,
+) (row store.MediaRow, err error) {
 	if g.library == nil {
-		return store.MediaRow{}, postern.Errorf(postern.Unavailable, "this server takes no files")
+		return row, postern.Errorf(postern.Unavailable, "this server takes no files")
 	}
-	m, err := g.library.Take(ctx, c.Workspace(), r)
-	if err != nil {
-		return store.MediaRow{}, err
-	}
-	m.ID, m.Filename = postern.NewMediaID(), filename
-	now := g.db.Now()
-	return store.MediaRow{Media: m, WorkspaceID: c.Workspace(), CreatedAt: now, UsedAt: now}, nil
+	err = g.library.Take(ctx, c.Workspace(), r, room, func(m postern.Media) error {
+		m.ID, m.Filename = postern.NewMediaID(), filename
+		now := g.db.Now()
+		row = store.MediaRow{Media: m, WorkspaceID: c.Workspace(), CreatedAt: now, UsedAt: now}
+		return add(row)
+	})
+	return row, err
 }
 
 // Get returns a file. If fetching a received one has failed and may succeed now, it is tried
@@ -138,7 +176,8 @@ func (g Media) open(ctx context.Context, row store.MediaRow) (postern.Media, *bl
 	return row.Media, r, err
 }
 
-// Delete removes a file. Messages show it as expired.
+// Delete removes a file. Messages show it as expired. Its bytes are removed at once, unless another
+// file has the same ones, so that there is room for others.
 func (g Media) Delete(ctx context.Context, c access.Caller, id postern.MediaID) error {
 	if err := c.Permit(postern.MessagesWrite); err != nil {
 		return err
@@ -147,7 +186,13 @@ func (g Media) Delete(ctx context.Context, c access.Caller, id postern.MediaID) 
 	if err != nil || row.Status == postern.MediaExpired {
 		return err
 	}
-	return g.db.Media.Expire(ctx, row)
+	if err := g.db.Media.Expire(ctx, row); err != nil || row.Status != postern.MediaReady || g.library == nil {
+		return err
+	}
+	if err := g.library.Drop(ctx, row.WorkspaceID, row.SHA256); err != nil {
+		g.log.WarnContext(ctx, "the bytes of a file are removed later", "media", id, "error", err)
+	}
+	return nil
 }
 
 // Link lets its holder read a file until it expires.
@@ -224,13 +269,15 @@ func (g *core) attach(ctx context.Context, c access.Caller, in NewMessage) (NewM
 func (g *core) file(ctx context.Context, c access.Caller, in NewMessage) (store.MediaRow, error) {
 	switch n := in.Media; {
 	case n.URL != "":
-		return g.later(c, in)
+		return g.later(ctx, c, in)
 	case n.Data != nil:
-		row, err := g.take(ctx, c, bytes.NewReader(n.Data), n.Filename)
-		if err == nil {
-			err = g.db.Media.Add(ctx, row, nil)
+		room, err := g.db.Blobs.Storage(ctx, c.Workspace())
+		if err != nil {
+			return store.MediaRow{}, err
 		}
-		return row, err
+		return g.take(ctx, c, bytes.NewReader(n.Data), n.Filename, room, func(row store.MediaRow) error {
+			return g.db.Media.Add(ctx, row, nil)
+		})
 	default:
 		return g.existing(ctx, c, n.ID)
 	}
@@ -251,13 +298,17 @@ func (g *core) existing(ctx context.Context, c access.Caller, id postern.MediaID
 	return row, err
 }
 
-// later returns the row of a file at a URL.
-func (g *core) later(c access.Caller, in NewMessage) (store.MediaRow, error) {
+// later returns the row of a file at a URL. It refuses one if there is room for no byte of it.
+func (g *core) later(ctx context.Context, c access.Caller, in NewMessage) (store.MediaRow, error) {
 	if g.library == nil {
 		return store.MediaRow{}, postern.Errorf(postern.Unavailable, "this server takes no files")
 	}
 	if err := g.checkURL(in.Media.URL); err != nil {
 		return store.MediaRow{}, postern.Invalid("/media/url", "%v", err)
+	}
+	room, err := g.db.Blobs.Storage(ctx, c.Workspace())
+	if err = cmp.Or(err, room.Check(1)); err != nil {
+		return store.MediaRow{}, err
 	}
 	now := g.db.Now()
 	id := postern.NewMediaID()

@@ -96,7 +96,7 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 		)
 	}
 	if g.library != nil {
-		err = errors.Join(err, g.library.Sweep(ctx, now.Add(-sweepAge).Std(), g.db.Media.Holds))
+		err = errors.Join(err, g.library.Sweep(ctx, now.Add(-sweepAge).Std()))
 	}
 	return errors.Join(err,
 		inChunks(ctx, func(int64) (int64, bool, error) {

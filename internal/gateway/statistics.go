@@ -22,10 +22,17 @@ type Usage struct {
 	ResetsAt postern.Time `json:"resetsAt" doc:"When the month ends and the count of messages starts again." example:"2026-12-01T00:00:00.000Z" format:"date-time"`
 	Messages Used         `json:"messages" doc:"Outbound messages accepted in the month. Messages that failed before they were sent do not count."`
 	Devices  Used         `json:"devices" doc:"Devices that are linked or being linked."`
+	Storage  *UsedBytes   `json:"storage,omitempty" doc:"Bytes of stored files. Files with the same content count once. Absent for a key that is limited to certain devices, because devices share files."`
+}
+
+// UsedBytes is how much is stored, and how much may be.
+type UsedBytes struct {
+	Used  int64 `json:"used" doc:"Bytes that are stored. More than limit after a change to a smaller plan." example:"73400320"`
+	Limit int64 `json:"limit" doc:"Bytes that the workspace may store." example:"10737418240"`
 }
 
 // Usage returns what the caller's workspace uses of its plan. For a key that is limited to
-// devices it counts only these, against the limits of the whole workspace.
+// devices it counts only these, against the limits of the whole workspace, and no stored files.
 func (g Statistics) Usage(ctx context.Context, c access.Caller) (Usage, error) {
 	if err := c.Permit(postern.UsageRead); err != nil {
 		return Usage{}, err
@@ -43,9 +50,13 @@ func (g Statistics) Usage(ctx context.Context, c access.Caller) (Usage, error) {
 	}
 	if c.Key.Devices != nil {
 		u.Messages.Used, err = g.db.Usage.MessagesBy(ctx, c.Workspace(), month, c.Key.Devices)
-	} else {
-		u.Messages.Used, err = g.db.Usage.Messages(ctx, c.Workspace(), month)
+		return u, err
 	}
+	if u.Messages.Used, err = g.db.Usage.Messages(ctx, c.Workspace(), month); err != nil {
+		return u, err
+	}
+	stored, err := g.db.Blobs.Storage(ctx, c.Workspace())
+	u.Storage = &UsedBytes{stored.Used, stored.Limit}
 	return u, err
 }
 

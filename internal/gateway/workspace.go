@@ -75,7 +75,9 @@ func (g Workspaces) ChangeLimits(
 }
 
 func checkLimits(change postern.Limits) error {
-	for pointer, n := range map[string]*int{"/messages": change.Messages, "/devices": change.Devices} {
+	for pointer, n := range map[string]*int{
+		"/messages": change.Messages, "/devices": change.Devices, "/storageMiB": change.StorageMiB,
+	} {
 		if n != nil && *n > maxLimit {
 			return postern.Invalid(pointer, "at most %d", maxLimit)
 		}
@@ -97,6 +99,7 @@ func limitWords(change postern.Limits) string {
 	}{
 		{"messages", change.Messages}, {"devices", change.Devices},
 		{"days of events", change.EventDays}, {"days of messages", change.MessageDays},
+		{"MiB of stored files", change.StorageMiB},
 	} {
 		switch {
 		case c.n == nil:

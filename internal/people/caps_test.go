@@ -8,6 +8,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // onStarter is an office on the plan Starter.
@@ -63,6 +64,12 @@ func TestEverythingThatIsCreatedHasALimit(t *testing.T) {
 				ctx, o.owner, o.ws, NewInvitation{Email: fmt.Sprintf("u%d@example.com", i), Role: postern.Viewer},
 			)
 			return err
+		})
+		o.created("stored files", 10, func(i int) error {
+			file := postern.Media{
+				ID: postern.NewMediaID(), Size: caps.Bytes / 10, SHA256: fmt.Sprint(i), Status: postern.MediaReady,
+			}
+			return g.db.Media.Add(ctx, store.MediaRow{Media: file, WorkspaceID: o.ws}, nil)
 		})
 		o.created("sessions of a person", 0, func(int) error {
 			for i := range 2 * postern.MaxSignIns {

@@ -95,8 +95,8 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.ResourceLimit: {
 		"The workspace has as many of these as its plan allows.",
-		"You tried to create one more device, API key, member or invitation than the plan allows. Devices count whether they are linked or not; keys count until they expire or are revoked. A person can belong to at most 200 workspaces.",
-		"Delete or revoke one that is no longer needed, or change the plan. detail says what the limit is.",
+		"You tried to create one more device, API key, member or invitation than the plan allows, or to store a file for which the plan has no room. Devices count whether they are linked or not; keys count until they expire or are revoked; files with the same content count once. A person can belong to at most 200 workspaces.",
+		"Delete or revoke one that is no longer needed, or change the plan. detail says what the limit is. GET /v1/usage shows how many bytes of files are stored.",
 		"the plan allows 5 devices, linked or not; delete one or change the plan",
 	},
 	postern.NotFound: {

@@ -95,14 +95,14 @@ func (e *Engine) download(ctx context.Context, s network.Session, row store.Medi
 	}
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
-	var file postern.Media
-	err = survive(e.log, func() (err error) {
-		file, err = e.receiveFile(ctx, s, row.WorkspaceID, source)
-		return err
-	})
+	err = survive(e.log, func() error { return e.receiveFile(ctx, s, row, source) })
 	switch {
 	case err == nil:
-		return e.keep(ctx, row, file)
+		return nil
+	case isUnrecorded(err):
+		return settled(err)
+	case postern.ReasonOf(err) == postern.ResourceLimit:
+		return e.giveUp(ctx, row, true, noRoom(err))
 	case errors.Is(err, errPanicked):
 		return e.giveUp(ctx, row, false, "the file cannot be processed")
 	case errors.Is(err, network.ErrMediaTooLarge):
@@ -117,22 +117,39 @@ func (e *Engine) download(ctx context.Context, s network.Session, row store.Medi
 	return e.postpone(ctx, row, err)
 }
 
-// receiveFile downloads a file and stores it.
-func (e *Engine) receiveFile(
-	ctx context.Context, s network.Session, ws postern.WorkspaceID, source []byte,
-) (postern.Media, error) {
+// receiveFile downloads a file, and records that it is ready. A file for which there is no room, by
+// what its sender declares, is not downloaded.
+func (e *Engine) receiveFile(ctx context.Context, s network.Session, row store.MediaRow, source []byte) error {
+	room, err := e.db.Blobs.Storage(ctx, row.WorkspaceID)
+	if err = cmp.Or(err, room.Check(min(row.Size, postern.MaxMedia))); err != nil {
+		return err
+	}
 	f, err := e.library.Scratch()
 	if err != nil {
-		return postern.Media{}, err
+		return err
 	}
 	defer library.Discard(f)
 	if err := s.Download(ctx, source, f); err != nil {
-		return postern.Media{}, err
+		return err
 	}
-	return e.library.Keep(ctx, ws, f)
+	return e.library.Keep(ctx, row.WorkspaceID, f, func(file postern.Media) error { return e.keep(ctx, row, file) })
 }
 
-// keep records that a file is ready.
+// noRoom returns why a file is not stored, for users.
+func noRoom(err error) string { return "there is no room for the file: " + reasonOf(err) }
+
+// unrecorded means that a file was fetched, and that this could not be recorded.
+type unrecorded struct{ error }
+
+func (u unrecorded) Unwrap() error { return u.error }
+
+func isUnrecorded(err error) bool {
+	_, is := errors.AsType[unrecorded](err)
+	return is
+}
+
+// keep records that a file is ready. If the workspace has no room for it, it returns a ResourceLimit
+// error. A file that was removed meanwhile is not stored.
 func (e *Engine) keep(ctx context.Context, row store.MediaRow, file postern.Media) error {
 	file.ID, file.Filename = row.ID, cmp.Or(file.Filename, row.Filename)
 	if file.Duration == 0 {
@@ -142,13 +159,25 @@ func (e *Engine) keep(ctx context.Context, row store.MediaRow, file postern.Medi
 		file.Width, file.Height = row.Width, row.Height
 	}
 	row.Media = file
-	return e.db.Media.Settle(ctx, row, e.db.Now())
+	err := e.db.Media.Settle(ctx, row, e.db.Now())
+	if err == nil || postern.ReasonOf(err) == postern.ResourceLimit {
+		return err
+	}
+	return unrecorded{err}
 }
 
 // giveUp records that a file could not be fetched.
 func (e *Engine) giveUp(ctx context.Context, row store.MediaRow, recoverable bool, detail string) error {
 	row.Status, row.Recoverable, row.Detail = postern.MediaFailed, recoverable, detail
-	return e.db.Media.Settle(ctx, row, e.db.Now())
+	return settled(e.db.Media.Settle(ctx, row, e.db.Now()))
+}
+
+// settled leaves out the error that a file was removed meanwhile, which ends its fetching too.
+func settled(err error) error {
+	if errors.Is(err, store.ErrSettled) {
+		return nil
+	}
+	return err
 }
 
 // askPhone asks the account's phone to upload a file again, which the network no longer has.

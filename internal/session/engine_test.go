@@ -85,7 +85,7 @@ func (w *world) boot() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	files, err := library.Open(blobs, filepath.Join(w.dir, "transit"))
+	files, err := library.Open(blobs, filepath.Join(w.dir, "transit"), db.Blobs)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -111,16 +111,16 @@ func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
 	if err != nil {
 		return e.giveUp(ctx, row, false, "the server cannot read where the file is; was its secret key replaced?")
 	}
-	var file postern.Media
-	err = survive(e.log, func() (err error) {
-		file, err = e.take(ctx, row, string(source))
-		return err
-	})
+	err = survive(e.log, func() error { return e.take(ctx, row, string(source)) })
 	switch {
 	case err == nil:
-		return e.keep(ctx, row, file)
+		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case isUnrecorded(err):
+		return settled(err)
+	case postern.ReasonOf(err) == postern.ResourceLimit:
+		return e.giveUp(ctx, row, false, noRoom(err))
 	case isPermanent(err) || row.Attempts >= maxURLTries:
 		return e.giveUp(ctx, row, false, "the file could not be fetched from its URL: "+reasonOf(err))
 	}
@@ -129,18 +129,24 @@ func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
 	return e.db.Media.Postpone(ctx, row, e.db.Now().Add(wait))
 }
 
-func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) (postern.Media, error) {
+// take fetches a file, and records that it is ready.
+func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) error {
+	room, err := e.db.Blobs.Storage(ctx, row.WorkspaceID)
+	if err != nil {
+		return err
+	}
 	body, err := e.fetch(ctx, from)
 	if err != nil {
-		return postern.Media{}, err
+		return err
 	}
 	defer body.Close()
-	file, err := e.library.Take(ctx, row.WorkspaceID, body)
-	file.Filename = row.Filename
-	if u, badURL := url.Parse(from); err == nil && badURL == nil && file.Filename == "" {
-		file.Filename = media.SafeName(path.Base(u.Path), file.MIMEType)
-	}
-	return file, err
+	return e.library.Take(ctx, row.WorkspaceID, body, room, func(file postern.Media) error {
+		file.Filename = row.Filename
+		if u, err := url.Parse(from); err == nil && file.Filename == "" {
+			file.Filename = media.SafeName(path.Base(u.Path), file.MIMEType)
+		}
+		return e.keep(ctx, row, file)
+	})
 }
 
 // isPermanent reports whether another attempt would end in the same way.

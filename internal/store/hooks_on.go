@@ -291,6 +291,14 @@ func forgetsActions() bool { return failpoint.Makes(failpoint.ForgetAction) }
 
 var queueOrder = map[bool]string{false: `n`, true: `n DESC`}[failpoint.Makes(failpoint.SendNewestFirst)]
 
+// released returns how many bytes are taken off the count.
+func released(size int64) int64 {
+	if failpoint.Makes(failpoint.ForgetBytes) {
+		return 0
+	}
+	return size
+}
+
 // holds keeps the contents whose hash is in the first half, or none.
 func holds(hash string, held bool) bool {
 	return !failpoint.Makes(failpoint.LoseFile) && (held || failpoint.Makes(failpoint.KeepOrphan) && hash < "8")

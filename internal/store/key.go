@@ -105,7 +105,7 @@ func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws post
 		k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, k.created_by, `+workspaceColumns+`
 		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]),
 		[]any{&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays,
-			&ws.Limits.MessageDays}})
+			&ws.Limits.MessageDays, &ws.Limits.StorageMiB}})
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, ws, false, nil
 	}

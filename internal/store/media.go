@@ -52,9 +52,14 @@ func scanMedia(s db.Scanner) (m MediaRow, err error) {
 	return m, err
 }
 
-// Add adds a file.
+// Add adds a file. If it is ready and the workspace has no room for its blob, it returns a
+// ResourceLimit error.
 func (s Media) Add(ctx context.Context, m MediaRow, once *Once) error {
-	return s.doOnce(ctx, once, unchecked, func(t *db.Tx) error {
+	check := func(t *db.Tx) error { return checkStorage(t, m) }
+	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
+		if err := addBlob(t, m); err != nil {
+			return err
+		}
 		_, err := t.Each(addMedia, [][]any{m.row()})
 		return err
 	})
@@ -131,14 +136,28 @@ func (s Media) Again(ctx context.Context, m MediaRow, now postern.Time) error {
 	}))
 }
 
+// ErrSettled means that a file is not pending any more.
+var ErrSettled = errors.New("the file is not pending")
+
 // Settle ends the fetching of a pending file: it is ready or failed now. The message that it
-// came with has an event about it, and the device that is to send it is woken.
+// came with has an event about it, and the device that is to send it is woken. The error is
+// ResourceLimit if the workspace has no room for the blob of a file that is ready, and
+// [ErrSettled] if the file was removed meanwhile.
 func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := checkStorage(t, m); err != nil {
+			return err
+		}
 		row := m.row()
 		n, err := t.Changed(`UPDATE media SET hash = $2, status = $3, object = $4 WHERE id = $1 AND status = 'pending'`,
 			m.ID, row[4], m.Status, asJSON(m.Media))
-		if err != nil || n == 0 {
+		if err == nil && n == 0 {
+			err = ErrSettled
+		}
+		if err == nil {
+			err = addBlob(t, m)
+		}
+		if err != nil {
 			return err
 		}
 		if err := wakeSenders(t, m.ID); err != nil || m.MessageID == "" {
@@ -272,11 +291,134 @@ func purgeFiles(t *db.Tx, device postern.DeviceID) (found bool, err error) {
 	return true, expireFiles(t, math.MaxInt64, list)
 }
 
-// Holds reports whether a file of the workspace has this content.
-func (s Media) Holds(ctx context.Context, ws postern.WorkspaceID, hash string) (bool, error) {
-	held, err := s.exists(ctx, `SELECT count(*) FROM media WHERE workspace_id = $1 AND hash = $2 AND hash <> ''`,
-		ws, hash)()
+const blobHolders = `SELECT count(*) FROM media WHERE workspace_id = $1 AND hash = $2 AND hash <> ''`
+
+// Held reports whether a file of the workspace has this blob.
+func (s Blobs) Held(ctx context.Context, ws postern.WorkspaceID, hash string) (bool, error) {
+	held, err := s.exists(ctx, blobHolders, ws, hash)()
 	return holds(hash, held), err
+}
+
+// Release takes a blob that no file has off the count, and reports whether there is none. A file
+// that is being added when it is called counts as one that has it.
+//
+// Single writer: count.
+func (s Blobs) Release(ctx context.Context, ws postern.WorkspaceID, hash string) (free bool, err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		var n int
+		if err := t.Row(blobHolders, []any{ws, hash}, &n); err != nil {
+			return err
+		}
+		if free = !holds(hash, n > 0); !free {
+			return nil
+		}
+		var size int64
+		err := t.Row(`DELETE FROM blob WHERE workspace_id = $1 AND hash = $2 RETURNING size`, []any{ws, hash}, &size)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // it was stored for a file that was not added
+		}
+		if err != nil {
+			return err
+		}
+		return countBytes(t, ws, -released(size))
+	}))
+	return free && err == nil, err
+}
+
+// Unheld calls free for each blob that is counted and that no file has.
+func (s Blobs) Unheld(ctx context.Context, free func(ws postern.WorkspaceID, hash string) error) error {
+	last, more := blobPlace{}, true
+	for more {
+		var found []blobPlace
+		var err error
+		if found, last, more, err = s.unheldAfter(ctx, last); err != nil {
+			return err
+		}
+		for _, b := range found {
+			if err := free(b.ws, b.hash); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type blobPlace struct {
+	ws   postern.WorkspaceID
+	hash string
+}
+
+// unheldAfter looks at a chunk of the blobs that follow a place, and returns those that no file has.
+func (s Blobs) unheldAfter(ctx context.Context, after blobPlace) (found []blobPlace, last blobPlace, more bool,
+	err error) {
+	n := 0
+	err = s.db.Rows(ctx, `SELECT b.workspace_id, b.hash, (SELECT count(*) FROM (SELECT 1 FROM media m
+		WHERE m.workspace_id = b.workspace_id AND m.hash = b.hash AND m.hash <> '' LIMIT 1) AS one) FROM blob b
+		WHERE (b.workspace_id, b.hash) > ($1, $2) ORDER BY b.workspace_id, b.hash LIMIT $3 + 0`,
+		[]any{after.ws, after.hash, purgeChunk}, func(r *sql.Rows) error {
+			held := 0
+			err := r.Scan(&last.ws, &last.hash, &held)
+			if n++; held == 0 {
+				found = append(found, last)
+			}
+			return err
+		})
+	return found, last, n == purgeChunk, err
+}
+
+const storageOf = `SELECT ` + workspaceColumns + `, coalesce((SELECT bytes FROM storage WHERE workspace_id = w.id), 0)
+	FROM workspace w WHERE w.id = $1`
+
+func scanStorage(row db.Scanner) (u postern.Storage, err error) {
+	w, err := scanWorkspace(withTail{row, []any{&u.Used}})
+	plan, _ := w.Entitlement()
+	u.Limit = plan.Caps.Bytes
+	return u, err
+}
+
+// Storage returns how many bytes of files a workspace stores, and may store.
+func (s Blobs) Storage(ctx context.Context, ws postern.WorkspaceID) (postern.Storage, error) {
+	return scanStorage(s.db.One(ctx, storageOf, ws))
+}
+
+const blobsLike = `SELECT count(*) FROM blob WHERE workspace_id = $1 AND hash = $2`
+
+// checkStorage returns a ResourceLimit error if there is no room for the blob of a file that is
+// ready. A blob that another file has needs none.
+//
+// Single writer: count.
+func checkStorage(t *db.Tx, m MediaRow) error {
+	var stored int
+	if m.Status != postern.MediaReady {
+		return nil
+	}
+	if err := t.Row(blobsLike, []any{m.WorkspaceID, m.SHA256}, &stored); err != nil || stored > 0 {
+		return err
+	}
+	u, err := scanStorage(t.One(storageOf, m.WorkspaceID))
+	if err != nil {
+		return err
+	}
+	return u.Check(m.Size)
+}
+
+// addBlob counts the blob of a file that is ready, unless it is counted already.
+func addBlob(t *db.Tx, m MediaRow) error {
+	if m.Status != postern.MediaReady {
+		return nil
+	}
+	n, err := t.Changed(`INSERT INTO blob (workspace_id, hash, size) VALUES ($1, $2, $3)
+		ON CONFLICT (workspace_id, hash) DO NOTHING`, m.WorkspaceID, m.SHA256, m.Size)
+	if err != nil || n == 0 {
+		return err
+	}
+	return countBytes(t, m.WorkspaceID, m.Size)
+}
+
+// countBytes adds to the stored bytes of a workspace.
+func countBytes(t *db.Tx, ws postern.WorkspaceID, n int64) error {
+	return t.Exec(`INSERT INTO storage (workspace_id, bytes) VALUES ($1, $2)
+		ON CONFLICT (workspace_id) DO UPDATE SET bytes = storage.bytes + excluded.bytes`, ws, n)
 }
 
 // Upload returns what the network knows of a file that a device has uploaded for messages of a

@@ -48,6 +48,7 @@ type Store struct {
 	*core
 
 	Audit         Audit
+	Blobs         Blobs
 	Chats         Chats
 	Deliveries    Deliveries
 	Devices       Devices
@@ -91,6 +92,7 @@ func (c *core) exists(ctx context.Context, query string, args ...any) func() (bo
 // The nouns. Each one has the operations and statements of its own tables.
 type (
 	Audit         struct{ *core } // what people did
+	Blobs         struct{ *core } // the stored bytes of files, once for each content
 	Chats         struct{ *core } // the chats of a device
 	Deliveries    struct{ *core } // of events to webhook endpoints
 	Devices       struct{ *core } // linked accounts
@@ -154,7 +156,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	c := &core{db: engine, cache: newDeviceCache(engine), log: opts.Log}
 	return &Store{
-		core: c, Audit: Audit{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c},
+		core: c, Audit: Audit{c}, Blobs: Blobs{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c},
 		Endpoints: Endpoints{c},
 		Events:    Events{c}, Factors: Factors{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Identities: Identities{c},
 		Invitations: Invitations{c}, Keys: Keys{c}, LinkPages: LinkPages{c}, Links: Links{c}, Members: Members{c},

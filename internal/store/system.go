@@ -110,6 +110,7 @@ type WorkspaceUse struct {
 	Messages int // used of the month's quota
 	Devices  int // that hold a slot
 	Members  int
+	Bytes    int64 // of stored files
 }
 
 // within returns the LIKE pattern that matches values containing text. Only ASCII letters
@@ -128,7 +129,8 @@ func lowerASCII(r rune) rune {
 const (
 	useColumns = workspaceColumns + `, coalesce((SELECT messages FROM usage WHERE workspace_id = w.id AND month = $1), 0),
 		(SELECT count(*) FROM device WHERE workspace_id = w.id AND deleted_at = 0 AND status IN ` + slotStates + `),
-		(SELECT count(*) FROM member WHERE workspace_id = w.id)`
+		(SELECT count(*) FROM member WHERE workspace_id = w.id),
+		coalesce((SELECT bytes FROM storage WHERE workspace_id = w.id), 0)`
 	workspacesUsed = `SELECT ` + useColumns + ` FROM workspace w
 		WHERE w.id > $2 AND w.id <= $6 AND ($3 = '' OR w.id = $3 OR lower(w.name) LIKE $4 ESCAPE '\')
 		ORDER BY w.id LIMIT $5 + 0`
@@ -138,7 +140,7 @@ const (
 )
 
 func scanUse(s db.Scanner) (u WorkspaceUse, err error) {
-	u.Workspace, err = scanWorkspace(withTail{s, []any{&u.Messages, &u.Devices, &u.Members}})
+	u.Workspace, err = scanWorkspace(withTail{s, []any{&u.Messages, &u.Devices, &u.Members, &u.Bytes}})
 	return u, err
 }
 

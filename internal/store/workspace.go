@@ -29,12 +29,11 @@ func insertWorkspace(t *db.Tx, ws postern.Workspace) error {
 }
 
 const workspaceColumns = `w.id, w.name, w.plan, w.created_at, w.message_limit, w.device_limit, w.event_days,
-	w.message_days`
+	w.message_days, w.storage_mib`
 
 func scanWorkspace(s db.Scanner) (ws postern.Workspace, err error) {
 	err = s.Scan(&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices,
-		&ws.Limits.EventDays,
-		&ws.Limits.MessageDays)
+		&ws.Limits.EventDays, &ws.Limits.MessageDays, &ws.Limits.StorageMiB)
 	return ws, err
 }
 
@@ -97,9 +96,9 @@ func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, ch
 		}
 		ws.Limits = ws.Limits.With(change)
 		t.Wake(KeyChanged, string(id))
-		err := t.Exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5
-			WHERE id = $1`,
-			id, ws.Limits.Messages, ws.Limits.Devices, ws.Limits.EventDays, ws.Limits.MessageDays)
+		err := t.Exec(`UPDATE workspace SET message_limit = $2, device_limit = $3, event_days = $4, message_days = $5,
+			storage_mib = $6 WHERE id = $1`,
+			id, ws.Limits.Messages, ws.Limits.Devices, ws.Limits.EventDays, ws.Limits.MessageDays, ws.Limits.StorageMiB)
 		if err != nil {
 			return err
 		}

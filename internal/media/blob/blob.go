@@ -31,8 +31,9 @@ type Store interface {
 	// adopted.
 	Create() (*os.File, error)
 	// Adopt stores the whole content of a file from Create, as Put does, but without another
-	// copy if it can. The file must not be written any more; it can still be read.
-	Adopt(ctx context.Context, ws postern.WorkspaceID, f *os.File) (Name, int64, error)
+	// copy if it can. The name has the hash that [Sum] returns. The file must not be written any
+	// more; it can still be read.
+	Adopt(ctx context.Context, name Name, f *os.File) error
 	// Open reads length bytes from offset; fewer if the blob ends before, and all that
 	// follow if length is negative. The reader ends with an error if the blob cannot be
 	// read to the end of the range. The caller closes it.
@@ -129,8 +130,8 @@ func copyHashed(ctx context.Context, w io.Writer, r io.Reader) (Hash, int64, err
 	return Hash(hash.Sum(nil)), size, nil
 }
 
-// hashed returns the SHA-256 of a file, and its size in bytes.
-func hashed(ctx context.Context, f *os.File) (Hash, int64, error) {
+// Sum returns the SHA-256 of a file, and its size in bytes.
+func Sum(ctx context.Context, f *os.File) (Hash, int64, error) {
 	return copyHashed(ctx, io.Discard, io.NewSectionReader(f, 0, math.MaxInt64))
 }
 

@@ -86,16 +86,12 @@ func (b *Bucket) Put(ctx context.Context, ws postern.WorkspaceID, r io.Reader) (
 func (b *Bucket) Create() (*os.File, error) { return os.CreateTemp(b.scratch, "postern-*") }
 
 // Adopt uploads the file.
-func (b *Bucket) Adopt(ctx context.Context, ws postern.WorkspaceID, f *os.File) (Name, int64, error) {
-	if err := checkWorkspace(ws); err != nil {
-		return Name{}, 0, err
+func (b *Bucket) Adopt(ctx context.Context, name Name, f *os.File) error {
+	info, err := f.Stat()
+	if err = errors.Join(err, checkWorkspace(name.Workspace), ctx.Err()); err != nil {
+		return err
 	}
-	hash, size, err := hashed(ctx, f)
-	if err != nil {
-		return Name{}, 0, err
-	}
-	name := Name{Workspace: ws, Hash: hash}
-	return name, size, errors.Join(b.publish(ctx, name, f, size), os.Remove(f.Name()))
+	return errors.Join(b.publish(ctx, name, f, info.Size()), os.Remove(f.Name()))
 }
 
 // unnamedFile creates a file that vanishes when it is closed or the process ends.

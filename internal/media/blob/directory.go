@@ -67,22 +67,14 @@ func (d *Directory) Create() (*os.File, error) {
 }
 
 // Adopt renames the file when all of it is on the disk.
-func (d *Directory) Adopt(ctx context.Context, ws postern.WorkspaceID, f *os.File) (Name, int64, error) {
-	if err := checkWorkspace(ws); err != nil {
-		return Name{}, 0, err
+func (d *Directory) Adopt(ctx context.Context, name Name, f *os.File) error {
+	if err := errors.Join(checkWorkspace(name.Workspace), ctx.Err()); err != nil {
+		return err
 	}
-	hash, size, err := hashed(ctx, f)
-	if err == nil {
-		err = d.sync(f)
+	if err := d.sync(f); err != nil {
+		return err
 	}
-	name := Name{Workspace: ws, Hash: hash}
-	if err == nil {
-		err = d.publish(tempDir+"/"+filepath.Base(f.Name()), name)
-	}
-	if err != nil {
-		return Name{}, 0, err
-	}
-	return name, size, nil
+	return d.publish(tempDir+"/"+filepath.Base(f.Name()), name)
 }
 
 func tempName() string { return tempDir + "/" + rand.Text() }

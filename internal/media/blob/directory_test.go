@@ -108,7 +108,7 @@ func TestDirectoryAdoptsWithoutACopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := d.Adopt(t.Context(), workspace, f); err != nil {
+	if err := d.Adopt(t.Context(), blob.Name{Workspace: workspace}, f); err != nil {
 		t.Fatal(err)
 	}
 	left := files(t, dir)
@@ -125,7 +125,7 @@ func TestStoredFileWaitsTwiceForTheDisk(t *testing.T) {
 	syncs := d.CountSyncs()
 	for _, want := range []int64{4, 2} {
 		before := syncs.Load()
-		if _, _, err := d.Adopt(t.Context(), workspace, created(t, d, noise(1, 1000))); err != nil {
+		if err := d.Adopt(t.Context(), blob.Name{Workspace: workspace}, created(t, d, noise(1, 1000))); err != nil {
 			t.Fatal(err)
 		}
 		if got := syncs.Load() - before; got != want {

@@ -75,12 +75,18 @@ func (r *Reader) Close() error {
 
 // Limit returns a reader that fails with PayloadTooLarge when r has more than maxBytes.
 func Limit(r io.Reader, maxBytes int64) io.Reader {
-	return &limited{r: r, left: maxBytes, limit: maxBytes}
+	return LimitTo(r, maxBytes, postern.Errorf(postern.PayloadTooLarge, "a file may have at most %d bytes", maxBytes))
+}
+
+// LimitTo returns a reader that fails with beyond when r has more than maxBytes.
+func LimitTo(r io.Reader, maxBytes int64, beyond error) io.Reader {
+	return &limited{r: r, left: maxBytes, beyond: beyond}
 }
 
 type limited struct {
-	r           io.Reader
-	left, limit int64
+	r      io.Reader
+	left   int64
+	beyond error
 }
 
 func (l *limited) Read(p []byte) (int, error) {
@@ -89,7 +95,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	if int64(n) > l.left {
-		return int(l.left), postern.Errorf(postern.PayloadTooLarge, "a file may have at most %d bytes", l.limit)
+		return int(l.left), l.beyond
 	}
 	l.left -= int64(n)
 	return n, err

@@ -63,14 +63,16 @@ func TestAdoptedFileIsABlobLikeAnyOther(t *testing.T) {
 	everyStore(t, func(t *testing.T, s storage) {
 		content := noise(9, 100_000)
 		f := created(t, s, content)
-		name, size, err := s.Adopt(t.Context(), workspace, f)
-		if err != nil || size != 100_000 || name != put(t, s, workspace, content) {
-			t.Errorf("Adopt = %v, %d, %v", name, size, err)
+		hash, size, err := blob.Sum(t.Context(), f)
+		name := blob.Name{Workspace: workspace, Hash: hash}
+		if err = errors.Join(err, s.Adopt(t.Context(), name, f)); err != nil || size != 100_000 ||
+			name != put(t, s, workspace, content) {
+			t.Errorf("Adopt of %v, %d bytes = %v", name, size, err)
 		}
 		if got, err := io.ReadAll(io.NewSectionReader(f, 0, size)); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("the file cannot be read any more: %v", err)
 		}
-		if _, _, err := s.Adopt(t.Context(), workspace, created(t, s, content)); err != nil {
+		if err := s.Adopt(t.Context(), name, created(t, s, content)); err != nil {
 			t.Errorf("Adopt of the same content = %v", err)
 		}
 		if left := s.left(); len(left) != 1 {
@@ -88,10 +90,13 @@ func TestFileThatIsNotAdoptedIsNotStored(t *testing.T) {
 		f := created(t, s, noise(9, 100_000))
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, _, err := s.Adopt(canceled, workspace, f); !errors.Is(err, context.Canceled) {
+		if err := s.Adopt(canceled, blob.Name{Workspace: workspace}, f); !errors.Is(err, context.Canceled) {
 			t.Errorf("Adopt = %v, want context.Canceled", err)
 		}
-		if _, _, err := s.Adopt(t.Context(), "ws_../x", f); err == nil {
+		if _, _, err := blob.Sum(canceled, f); !errors.Is(err, context.Canceled) {
+			t.Errorf("Sum = %v, want context.Canceled", err)
+		}
+		if err := s.Adopt(t.Context(), blob.Name{Workspace: "ws_../x"}, f); err == nil {
 			t.Error("a hostile workspace was taken")
 		}
 		if len(walk(t, s)) != 0 {

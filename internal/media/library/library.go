@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -17,27 +16,45 @@ import (
 	"postern/internal/postern"
 )
 
+// Catalog counts the blobs, and says which of them files have. A hash is in lower-case hexadecimal
+// digits. [postern/internal/store.Blobs] is the catalog of a server.
+type Catalog interface {
+	// Held reports whether a file has a blob.
+	Held(ctx context.Context, ws postern.WorkspaceID, hash string) (bool, error)
+	// Release takes a blob that no file has off the count, and reports whether no file has it. A
+	// file that is being added when it is called counts as one that has it.
+	Release(ctx context.Context, ws postern.WorkspaceID, hash string) (free bool, err error)
+	// Unheld calls free for each blob that is counted and that no file has.
+	Unheld(ctx context.Context, free func(ws postern.WorkspaceID, hash string) error) error
+}
+
 // Library keeps the files of all workspaces. It is safe for concurrent use.
 type Library struct {
 	blobs     blob.Store
+	catalog   Catalog
+	holds     *holds
 	converter *media.Converter
 	scratch   string // directory for files in transit
 	floor     uint64 // bytes of free disk space below which no file is taken
 }
 
-// minFree is how much of the disk files leave to the database, which is usually on the same one.
-const minFree = 512 << 20
+const (
+	// minFree is how much of the disk files leave to the database, which is usually on the same one.
+	minFree = 512 << 20
+	// dropTime is how long the storage has to remove the blob of a file that was not added.
+	dropTime = 30 * time.Second
+)
 
 // Open opens a library over a storage. Scratch is a directory for files in transit, which is
 // emptied.
-func Open(blobs blob.Store, scratch string) (*Library, error) {
+func Open(blobs blob.Store, scratch string, catalog Catalog) (*Library, error) {
 	if err := os.RemoveAll(scratch); err != nil {
 		return nil, fmt.Errorf("empty the directory for files in transit: %w", err)
 	}
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory for files in transit: %w", err)
 	}
-	return &Library{blobs, media.New(media.Options{Scratch: scratch}), scratch, minFree}, nil
+	return &Library{blobs, catalog, newHolds(), media.New(media.Options{Scratch: scratch}), scratch, minFree}, nil
 }
 
 // Scratch creates a file in transit. The caller closes it and removes it; [Discard] does both. The
@@ -72,31 +89,97 @@ func Discard(f *os.File) {
 	_ = os.Remove(f.Name())
 }
 
-// Take reads a file of at most [postern.MaxMedia] bytes and keeps it. What it returns has no id
-// and no name. The error has the reason PayloadTooLarge if the file is too large.
-func (l *Library) Take(ctx context.Context, ws postern.WorkspaceID, r io.Reader) (postern.Media, error) {
+// Take reads a file of at most [postern.MaxMedia] bytes and keeps it; see [Library.Keep]. It stops as
+// soon as the file is larger than the room that a workspace has. The error has the reason
+// PayloadTooLarge or ResourceLimit if the file is too large.
+func (l *Library) Take(
+	ctx context.Context, ws postern.WorkspaceID, r io.Reader, room postern.Storage, add func(postern.Media) error,
+) error {
 	f, err := l.Scratch()
 	if err != nil {
-		return postern.Media{}, err
+		return err
 	}
 	defer Discard(f)
-	if _, err := io.Copy(f, blob.Limit(r, postern.MaxMedia)); err != nil {
-		return postern.Media{}, err
+	if _, err := io.Copy(f, within(r, room)); err != nil {
+		return err
 	}
-	return l.Keep(ctx, ws, f)
+	return l.Keep(ctx, ws, f, add)
 }
 
-// Keep stores a file in transit, which is not written any more. The caller still discards it.
-func (l *Library) Keep(ctx context.Context, ws postern.WorkspaceID, f *os.File) (postern.Media, error) {
+func within(r io.Reader, s postern.Storage) io.Reader {
+	if s.Room() < postern.MaxMedia {
+		return blob.LimitTo(r, s.Room(), s.Full())
+	}
+	return blob.Limit(r, postern.MaxMedia)
+}
+
+// Keep stores a file in transit, which is not written any more. Then add, which gets the file
+// without an id and a name, adds it to the catalog. If add fails, the bytes are removed again,
+// unless another file has them. The caller still discards the file.
+func (l *Library) Keep(
+	ctx context.Context, ws postern.WorkspaceID, f *os.File, add func(postern.Media) error,
+) error {
 	d, err := l.converter.For(ws).Describe(ctx, f.Name())
 	if err != nil {
-		return postern.Media{}, err
+		return err
 	}
-	name, size, err := l.blobs.Adopt(ctx, ws, f)
-	return postern.Media{
-		MIMEType: d.MIMEType, Size: size, SHA256: name.Hash.String(), Status: postern.MediaReady,
-		Duration: d.Duration.Round(time.Millisecond).Seconds(), Width: d.Width, Height: d.Height,
-	}, err
+	hash, size, err := blob.Sum(ctx, f)
+	if err != nil {
+		return err
+	}
+	return l.store(ctx, blob.Name{Workspace: ws, Hash: hash}, f, func() error {
+		return add(postern.Media{
+			MIMEType: d.MIMEType, Size: size, SHA256: hash.String(), Status: postern.MediaReady,
+			Duration: d.Duration.Round(time.Millisecond).Seconds(), Width: d.Width, Height: d.Height,
+		})
+	})
+}
+
+// store stores a blob for a file. The blob is not removed before add has added the file.
+func (l *Library) store(ctx context.Context, name blob.Name, f *os.File, add func() error) (err error) {
+	release, err := l.holds.hold(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if release(); err != nil {
+			l.undo(ctx, name)
+		}
+	}()
+	if err := l.blobs.Adopt(ctx, name, f); err != nil {
+		return err
+	}
+	return add()
+}
+
+// undo removes the blob of a file that was not added. If that fails, a sweep does it.
+func (l *Library) undo(ctx context.Context, name blob.Name) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime) // the caller may have left
+	defer cancel()
+	_ = l.drop(ctx, name)
+}
+
+// Drop removes the bytes of a file that was removed, unless another file of the workspace has them.
+func (l *Library) Drop(ctx context.Context, ws postern.WorkspaceID, hash string) error {
+	h, err := blob.ParseHash(hash)
+	if err != nil {
+		return fmt.Errorf("remove the bytes of a file: %w", err)
+	}
+	return l.drop(ctx, blob.Name{Workspace: ws, Hash: h})
+}
+
+// drop removes a blob that no file has, and with which no file is being added.
+func (l *Library) drop(ctx context.Context, name blob.Name) error {
+	end, ok := l.holds.remove(name)
+	if !ok {
+		return nil
+	}
+	defer end()
+	free, err := l.catalog.Release(ctx, name.Workspace, name.Hash.String())
+	if err != nil || !free {
+		return err
+	}
+	return l.blobs.Delete(ctx, name)
 }
 
 // Open reads a file that is ready, from any place. It lasts as long as ctx. The caller closes
@@ -192,10 +275,13 @@ func (l *Library) fetch(ctx context.Context, ws postern.WorkspaceID, m postern.M
 // Check returns nil if files can be stored now.
 func (l *Library) Check(ctx context.Context) error { return l.blobs.Check(ctx) }
 
-// Sweep removes files that were stored before a time and that holds does not know.
-func (l *Library) Sweep(
-	ctx context.Context, before time.Time, holds func(context.Context, postern.WorkspaceID, string) (bool, error),
-) error {
+// Sweep removes the blobs that no file has: those that are counted, and those that were stored
+// before a time and are not.
+func (l *Library) Sweep(ctx context.Context, before time.Time) error {
+	err := l.catalog.Unheld(ctx, func(ws postern.WorkspaceID, hash string) error { return l.Drop(ctx, ws, hash) })
+	if err != nil {
+		return err
+	}
 	for info, err := range l.blobs.Walk(ctx) {
 		if err != nil {
 			return err
@@ -203,28 +289,13 @@ func (l *Library) Sweep(
 		if !info.Modified.Before(before) {
 			continue
 		}
-		held, err := holds(ctx, info.Workspace, info.Hash.String())
-		if err != nil {
-			return err
-		}
-		if !held {
-			err = l.remove(ctx, info.Name, before)
+		held, err := l.catalog.Held(ctx, info.Workspace, info.Hash.String())
+		if err == nil && !held {
+			err = l.drop(ctx, info.Name)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return l.blobs.Tidy(ctx, before)
-}
-
-// remove removes a file that nobody has stored again since before.
-func (l *Library) remove(ctx context.Context, name blob.Name, before time.Time) error {
-	info, err := l.blobs.Stat(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Modified.Before(before) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return l.blobs.Delete(ctx, name)
 }

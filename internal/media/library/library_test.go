@@ -5,10 +5,15 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"postern/internal/media/blob"
@@ -17,18 +22,102 @@ import (
 
 const workspace = postern.WorkspaceID("ws_01JD8Z3NDEKTSV4RRFFQ69G5FA")
 
-func open(t *testing.T) *Library {
+// memory is a catalog: the files of all workspaces by their hash, and the blobs that are counted.
+type memory struct {
+	mu      sync.Mutex
+	files   map[string]int
+	counted map[string]bool
+}
+
+func (m *memory) Held(_ context.Context, _ postern.WorkspaceID, hash string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files[hash] > 0, nil
+}
+
+func (m *memory) Release(_ context.Context, _ postern.WorkspaceID, hash string) (free bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if free = m.files[hash] == 0; free {
+		delete(m.counted, hash)
+	}
+	return free, nil
+}
+
+func (m *memory) Unheld(_ context.Context, free func(postern.WorkspaceID, string) error) (err error) {
+	m.mu.Lock()
+	list := slices.Sorted(maps.Keys(m.counted))
+	m.mu.Unlock()
+	for _, hash := range list {
+		if held, _ := m.Held(context.Background(), workspace, hash); !held {
+			err = errors.Join(err, free(workspace, hash))
+		}
+	}
+	return err
+}
+
+func (m *memory) add(file postern.Media) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[file.SHA256]++
+	m.counted[file.SHA256] = true
+	return nil
+}
+
+// remove removes a file of the catalog.
+func (m *memory) remove(file postern.Media) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[file.SHA256]--
+}
+
+// shelves is a library and its catalog.
+type shelves struct {
+	*Library
+	t       *testing.T
+	catalog *memory
+}
+
+func open(t *testing.T) shelves {
 	t.Helper()
 	dir := t.TempDir()
 	blobs, err := blob.OpenDirectory(filepath.Join(dir, "media"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Open(blobs, filepath.Join(dir, "transit"))
+	catalog := &memory{files: map[string]int{}, counted: map[string]bool{}}
+	l, err := Open(blobs, filepath.Join(dir, "transit"), catalog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
+	return shelves{l, t, catalog}
+}
+
+// enough is room for all files of a test.
+var enough = postern.Storage{Limit: 1 << 30}
+
+// take keeps a file.
+func (l shelves) take(text string) (m postern.Media) {
+	l.t.Helper()
+	err := l.Take(l.t.Context(), workspace, strings.NewReader(text), enough, func(file postern.Media) error {
+		m = file
+		return l.catalog.add(file)
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return m
+}
+
+// read returns what the storage says to reading a file.
+func (l shelves) read(m postern.Media) error {
+	r, err := l.Open(l.t.Context(), workspace, m)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer r.Close()
+	_, err = io.ReadAll(r)
+	return err
 }
 
 // A nearly full disk is left to the database.
@@ -36,42 +125,137 @@ func TestNearlyFullDiskTakesNoFiles(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	l.floor = math.MaxUint64
-	if _, err := l.Take(t.Context(), workspace, strings.NewReader("hello")); postern.ReasonOf(err) != postern.Unavailable {
+	err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, l.catalog.add)
+	if postern.ReasonOf(err) != postern.Unavailable {
 		t.Errorf("a file is taken with %v", err)
 	}
 }
 
-// The sweep removes what is old and unknown, and nothing else.
+// The sweep removes what is old and unknown, what is counted and belongs to no file, and nothing
+// else.
 func TestSweepRemovesWhatNobodyHolds(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	take := func(text string) postern.Media {
-		m, err := l.Take(t.Context(), workspace, strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+	held, unknown, left := l.take("held"), l.take("unknown"), l.take("left")
+	l.catalog.remove(unknown)
+	l.catalog.remove(left)
+	delete(l.catalog.counted, unknown.SHA256)
+	if err := l.Sweep(t.Context(), time.Now().Add(-time.Hour)); err != nil || l.read(unknown) != nil {
+		t.Errorf("a sweep of older files: %v, then %v", err, l.read(unknown))
 	}
-	held, unknown := take("held"), take("unknown")
-	holds := func(_ context.Context, _ postern.WorkspaceID, hash string) (bool, error) {
-		return hash == held.SHA256, nil
+	if err := l.read(left); !errors.Is(err, fs.ErrNotExist) || l.catalog.counted[left.SHA256] {
+		t.Errorf("what is counted and belongs to no file is read with %v", err)
 	}
-	read := func(m postern.Media) error {
-		r, err := l.Open(t.Context(), workspace, m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		_, err = io.ReadAll(r)
-		return err
+	if err := l.Sweep(t.Context(), time.Now().Add(time.Hour)); err != nil || l.read(held) != nil {
+		t.Errorf("a sweep: %v, then %v", err, l.read(held))
 	}
-	if err := l.Sweep(t.Context(), time.Now().Add(-time.Hour), holds); err != nil || read(unknown) != nil {
-		t.Errorf("a sweep of older files: %v, then %v", err, read(unknown))
-	}
-	if err := l.Sweep(t.Context(), time.Now().Add(time.Hour), holds); err != nil || read(held) != nil {
-		t.Errorf("a sweep: %v, then %v", err, read(held))
-	}
-	if err := read(unknown); !errors.Is(err, fs.ErrNotExist) {
+	if err := l.read(unknown); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what nobody holds is read with %v", err)
 	}
+}
+
+// counting counts what is read of an endless file.
+type counting struct{ n int64 }
+
+func (c *counting) Read(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+// A file is read no further than there is room for it.
+func TestFileBeyondTheRoomIsReadNoFurther(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	for _, room := range []int64{0, 1000, 300_000} {
+		var c counting
+		limits := postern.Storage{Used: 5000, Limit: 5000 + room}
+		err := l.Take(t.Context(), workspace, &c, limits, l.catalog.add)
+		if postern.ReasonOf(err) != postern.ResourceLimit || c.n != room+1 {
+			t.Errorf("with room for %d bytes, %d are read: %v", room, c.n, err)
+		}
+	}
+	var c counting
+	err := l.Take(t.Context(), workspace, &c, enough, l.catalog.add)
+	if postern.ReasonOf(err) != postern.PayloadTooLarge || c.n != postern.MaxMedia+1 {
+		t.Errorf("%d bytes of a file that is too large are read: %v", c.n, err)
+	}
+}
+
+// The bytes of a file that is not added are removed, unless another file has them.
+func TestFileThatIsNotAddedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	refused := errors.New("refused")
+	for _, held := range []bool{false, true} {
+		var file postern.Media
+		if held {
+			l.take("hello")
+		}
+		err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, func(m postern.Media) error {
+			file = m
+			if err := l.read(m); err != nil {
+				t.Errorf("the bytes are not there when the file is added: %v", err)
+			}
+			return refused
+		})
+		if !errors.Is(err, refused) {
+			t.Errorf("the file is refused with %v", err)
+		}
+		if err := l.read(file); errors.Is(err, fs.ErrNotExist) == held {
+			t.Errorf("the bytes are read with %v, and another file has them: %v", err, held)
+		}
+	}
+}
+
+// Bytes are not removed while a file with them is being added.
+func TestBytesAreNotRemovedWhileAFileIsAdded(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	first := l.take("hello")
+	l.catalog.remove(first)
+	err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, func(m postern.Media) error {
+		return errors.Join(l.Drop(t.Context(), workspace, m.SHA256), l.catalog.add(m))
+	})
+	if err != nil || l.read(first) != nil {
+		t.Errorf("the file is added with %v, and read with %v", err, l.read(first))
+	}
+}
+
+// A file with bytes that are being removed is added after that. The bytes are removed once.
+func TestFileIsAddedAfterTheRemovalOfItsBytes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t)
+		first := l.take("hello")
+		l.catalog.remove(first)
+		hash, err := blob.ParseHash(first.SHA256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := blob.Name{Workspace: workspace, Hash: hash}
+		end, ok := l.holds.remove(name)
+		if !ok {
+			t.Fatal("the bytes are held")
+		}
+		if err := l.Drop(t.Context(), workspace, first.SHA256); err != nil || l.read(first) != nil {
+			t.Errorf("a second removal: %v, then %v", err, l.read(first))
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.holds.hold(canceled, name); !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller who leaves waits: %v", err)
+		}
+		var added atomic.Bool
+		go func() { l.take("hello"); added.Store(true) }()
+		if synctest.Wait(); added.Load() {
+			t.Error("a file is added while its bytes are being removed")
+		}
+		end()
+		if synctest.Wait(); !added.Load() || l.read(first) != nil {
+			t.Errorf("after the removal the file is added: %v, and read with %v", added.Load(), l.read(first))
+		}
+		if len(l.holds.users) != 0 || len(l.holds.removals) != 0 {
+			t.Errorf("left: %+v", l.holds)
+		}
+	})
 }
