@@ -42,6 +42,7 @@ type driver struct {
 	sent, received, failed  atomic.Int64  // messages that the receiver was told of; failed ones count as sent too
 	moved                   chan struct{} // has room for one token: sent or received has grown
 	repeats, broken, faults atomic.Int64
+	discarded               atomic.Int64 // files that were uploaded and deleted
 	throttled               atomic.Int64 // answers that the rate is exceeded
 
 	subjects map[string]chan subject // by device and by number, like rooms
@@ -187,6 +188,9 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 			a.Cancel = r.IntN(2) == 0
 		}
 		d.insist(a, r)
+		if r.IntN(20) == 0 {
+			d.discard(fmt.Sprintf("file %08x-%d", caller, n))
+		}
 	}
 }
 
@@ -236,6 +240,25 @@ func (d *driver) cancel(id string) {
 			if err := d.notes.Write(chaos.Call{Canceled: id}); err != nil {
 				d.w.t.Error(err)
 			}
+		}
+		return status
+	})
+}
+
+// discard uploads a file and deletes it.
+func (d *driver) discard(text string) {
+	var file struct{ ID string }
+	d.untilAnswered(func(url string) int {
+		status, answer := d.ask(url, http.MethodPost, "/v1/media", map[string]any{"text": text}, "")
+		if json.Unmarshal(answer, &file) != nil {
+			return 0
+		}
+		return status
+	})
+	d.untilAnswered(func(url string) int {
+		status, _ := d.ask(url, http.MethodDelete, "/v1/media/"+file.ID, nil, "")
+		if status == http.StatusNoContent {
+			d.discarded.Add(1)
 		}
 		return status
 	})

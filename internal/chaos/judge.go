@@ -44,6 +44,7 @@ func Judge(e Evidence) []Violation {
 	j.inbound()
 	j.actions()
 	j.files()
+	j.bytes()
 	j.states()
 	j.events()
 	j.posts()

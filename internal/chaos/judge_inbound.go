@@ -65,6 +65,25 @@ func (j *judging) files() {
 	}
 }
 
+// bytes compares the count of the stored bytes with what is stored. The count says nothing of
+// contents that were stored when a kill kept their file from being added.
+func (j *judging) bytes() {
+	var sum int64
+	for hash, size := range j.State.Blobs {
+		if sum += size; j.State.Stored[hash] != size {
+			j.report(BytesOff, hash, "it counts %d bytes, and the storage has %d", size, j.State.Stored[hash])
+		}
+	}
+	if sum != j.State.Bytes {
+		j.report(BytesOff, "storage", "the count is %d bytes, and the contents have %d", j.State.Bytes, sum)
+	}
+	for id, f := range j.State.Files {
+		if _, counts := j.State.Blobs[f.SHA256]; f.Status == "ready" && f.Stored && !counts {
+			j.report(BytesOff, id, "its content is not counted")
+		}
+	}
+}
+
 // file compares the file of a received message with that of the vendor.
 func (j *judging) file(id string, v Entry) {
 	want := fileOf(v)

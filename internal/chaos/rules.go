@@ -38,6 +38,7 @@ const (
 	BadEvent         Rule = "4-bad-event"         // an event's body contradicts its row, or its time runs backwards
 	SequenceHole     Rule = "4-sequence-hole"     // a device's events are not 1, 2, 3, …
 	QuotaOff         Rule = "5-quota-off"         // used is not accepted − refunded
+	BytesOff         Rule = "5-bytes-off"         // the count of stored bytes is not what is stored
 	RefundedSent     Rule = "5-refunded-sent"     // refunded although the vendor has it
 	NotRefunded      Rule = "5-not-refunded"      // not refunded although no frame left
 	TwoEffects       Rule = "6-two-effects"       // one idempotency key, several messages

@@ -70,6 +70,7 @@ var furtherSaboteurs = []saboteur{
 	{failpoint.ForgetAction, named(chaos.ActionForgotten), 0},
 	{failpoint.SpendOnAction, named(chaos.QuotaOff), 0},
 	{failpoint.KeepOrphan, named(chaos.FileOrphan), 0},
+	{failpoint.ForgetBytes, named(chaos.BytesOff), 0},
 	{failpoint.AnswerEarly, nil, 0},
 	{failpoint.AcknowledgeEarly, nil, 0},
 	{failpoint.RefundNever, named(chaos.NotRefunded), 3},
@@ -144,5 +145,5 @@ func (w *world) loaded(part float64) bool {
 	d := w.driver
 	had := func(n *atomic.Int64, enough float64) bool { return float64(n.Load()) >= part*enough }
 	return had(&d.sent, 40) && had(&d.received, 40) && had(&d.failed, 1) && // to nobody: its unit is given back
-		(w.opts.Once || had(&d.repeats, 3)) && (w.opts.Calm || had(&w.receiver.refused, 3))
+		had(&d.discarded, 1) && (w.opts.Once || had(&d.repeats, 3)) && (w.opts.Calm || had(&w.receiver.refused, 3))
 }

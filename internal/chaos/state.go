@@ -23,8 +23,11 @@ type State struct {
 	Sequences  map[string]int64  // id → sequence number of its newest event
 	Messages   []Message
 	Actions    []Action
-	Files      map[string]File // by id
-	Orphans    []string        // stored contents that belong to no file
+	Files      map[string]File  // by id
+	Orphans    []string         // stored contents that belong to no file
+	Stored     map[string]int64 // sizes of the stored contents, by hash
+	Blobs      map[string]int64 // sizes of the contents that are counted, by hash
+	Bytes      int64            // the count of their bytes
 	Events     []Event
 	Deliveries []Delivery
 	Used       int // units of quota spent, over all months
@@ -132,6 +135,7 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 	}
 	hashes := map[string]bool{}
 	s.Devices, s.Sequences, s.Files = map[string]string{}, map[string]int64{}, map[string]File{}
+	s.Blobs, s.Stored = map[string]int64{}, stored(dir, workspace)
 	err = errors.Join(
 		each(ctx, db, `SELECT id, phone_number, sequence FROM device`+where, func(r *sql.Rows) error {
 			var id, number string
@@ -160,9 +164,21 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 			s.Deliveries = append(s.Deliveries, d)
 			return err
 		}),
+		each(ctx, db, `SELECT hash, size FROM blob`+where, func(r *sql.Rows) error {
+			var hash string
+			var size int64
+			err := r.Scan(&hash, &size)
+			s.Blobs[hash] = size
+			return err
+		}),
 		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`+where).Scan(&s.Used),
+		db.QueryRowContext(ctx, `SELECT coalesce(sum(bytes), 0) FROM storage`+where).Scan(&s.Bytes),
 	)
-	s.Orphans = orphans(dir, workspace, hashes)
+	for hash := range s.Stored {
+		if !hashes[hash] {
+			s.Orphans = append(s.Orphans, hash)
+		}
+	}
 	return s, err
 }
 
@@ -200,15 +216,16 @@ func (s *State) scanMessage(r *sql.Rows) error {
 	return err
 }
 
-// orphans lists the stored contents whose hashes are not in the list.
-func orphans(dir, workspace string, hashes map[string]bool) (list []string) {
-	stored, _ := filepath.Glob(filepath.Join(dir, "media", cmp.Or(workspace, "*"), "*", "*")) // the pattern is valid
-	for _, name := range stored {
-		if hash := filepath.Base(name); !hashes[hash] {
-			list = append(list, hash)
+// stored returns the sizes of the stored contents, by hash.
+func stored(dir, workspace string) map[string]int64 {
+	names, _ := filepath.Glob(filepath.Join(dir, "media", cmp.Or(workspace, "*"), "*", "*")) // the pattern is valid
+	sizes := map[string]int64{}
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil {
+			sizes[filepath.Base(name)] = info.Size()
 		}
 	}
-	return list
+	return sizes
 }
 
 // Unsent lists the messages and actions of a workspace, or with "" of all, that a running server has still to

@@ -343,8 +343,8 @@ func (w *world) summary(e chaos.Evidence) string {
 		w.opts.Seed, (len(e.State.Messages)+500)/1000, w.kills, count["outbound"], count["inbound"],
 		len(e.State.Events), len(e.Posts))
 	fmt.Fprintf(&s,
-		"\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id",
-		w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends(e))
+		"\n%d requests broken off, %d repeated on purpose, %d faults of the vendor, %d resends under the same id, %d files deleted",
+		w.driver.broken.Load(), w.driver.repeats.Load(), w.driver.faults.Load(), resends(e), w.driver.discarded.Load())
 	if w.kills > 0 {
 		fmt.Fprintf(&s, "\nunder way at a kill: median %d, least %d; came to their end between two kills: median %d",
 			w.depth[len(w.depth)/2], w.depth[0], w.flow())
