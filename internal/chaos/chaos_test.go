@@ -78,6 +78,7 @@ func (w *world) provesSomething(e chaos.Evidence, m *mix) {
 		"requests that a kill broke off":                    int(w.driver.broken.Load()),
 		"messages that were sent again under the same id":   resends(e),
 		"events that were posted again":                     len(e.Posts) - len(again),
+		"files that were deleted":                           int(w.driver.discarded.Load()),
 		"messages to nobody, which were given back":         strings.Count(fmt.Sprint(e.State.Messages), "RECIPIENT_NOT_FOUND"),
 	}
 	for _, kind := range []string{"reaction", "edit", "revoke", "vote"} {

@@ -91,7 +91,7 @@ func TestFileAtAURLWithoutRoomEndsItsMessage(t *testing.T) {
 		w.allow(0)
 		w.settle(time.Hour)
 		m := w.wantMessage(out, postern.Failed)
-		if m.Error.Code != postern.MediaUnusable || !strings.Contains(m.Error.Detail, "no room") {
+		if m.Error == nil || m.Error.Code != postern.MediaUnusable || !strings.Contains(m.Error.Detail, "no room") {
 			t.Errorf("the message failed with %+v", m.Error)
 		}
 		w.wantMessage(behind, postern.Delivered)
