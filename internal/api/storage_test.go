@@ -168,3 +168,24 @@ func TestLimitedKeySeesNoStorage(t *testing.T) {
 		t.Errorf("me is %s", a.Body)
 	}
 }
+
+// A message that is refused leaves nothing of the file in it.
+func TestRefusedMessageLeavesNoFile(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("growth")
+		offline, device := mine.device("d", postern.Disconnected), connected(mine)
+		send := func(device, kind, content string) *answerT {
+			return mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","type":"`+kind+
+				`","media":{"data":"`+content+`","mimeType":"text/plain","filename":"a.txt"}}`)
+		}
+		send(string(offline), "document", "QUFB").want(http.StatusConflict, postern.DeviceNotConnected)
+		send(device, "image", "QkJC").want(http.StatusUnprocessableEntity, postern.ValidationFailed)
+		if bytes, counted := mine.bytesStored(); bytes != 0 || counted != 0 {
+			t.Errorf("%d bytes are stored and %d counted, want none", bytes, counted)
+		}
+		send(device, "document", "Q0ND").want(http.StatusAccepted, "")
+		if bytes, counted := mine.bytesStored(); bytes != 3 || counted != 3 {
+			t.Errorf("%d bytes are stored and %d counted, want 3", bytes, counted)
+		}
+	})
+}

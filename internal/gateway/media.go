@@ -186,11 +186,16 @@ func (g Media) Delete(ctx context.Context, c access.Caller, id postern.MediaID) 
 	if err != nil || row.Status == postern.MediaExpired {
 		return err
 	}
+	return g.remove(ctx, row)
+}
+
+// remove removes a file, and its bytes unless another file has them.
+func (g *core) remove(ctx context.Context, row store.MediaRow) error {
 	if err := g.db.Media.Expire(ctx, row); err != nil || row.Status != postern.MediaReady || g.library == nil {
 		return err
 	}
 	if err := g.library.Drop(ctx, row.WorkspaceID, row.SHA256); err != nil {
-		g.log.WarnContext(ctx, "the bytes of a file are removed later", "media", id, "error", err)
+		g.log.WarnContext(ctx, "the bytes of a file are removed later", "media", row.ID, "error", err)
 	}
 	return nil
 }
@@ -260,9 +265,22 @@ func (g *core) attach(ctx context.Context, c access.Caller, in NewMessage) (NewM
 		in.Content, err = in.Content.Checked()
 	}
 	if n.URL == "" {
-		return in, nil, err
+		return in, nil, g.withdraw(ctx, n, row, err)
 	}
 	return in, &row, err
+}
+
+// withdraw removes the file that a message brought along if the message was refused, and returns
+// the refusal. If it is unknown whether the message was accepted, the file stays.
+func (g *core) withdraw(ctx context.Context, n *NewMedia, row store.MediaRow, refusal error) error {
+	reason := postern.ReasonOf(refusal)
+	if refusal == nil || n.Data == nil || reason == postern.Internal || reason == postern.Unavailable {
+		return refusal
+	}
+	if err := g.remove(ctx, row); err != nil {
+		g.log.WarnContext(ctx, "the file of a refused message is removed later", "media", row.ID, "error", err)
+	}
+	return refusal
 }
 
 // file returns the row of the file of a new message.

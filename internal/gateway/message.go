@@ -67,11 +67,15 @@ func (g Messages) Send(
 			file.UsedAt = m.ExpiresAt
 		}
 		return m, func(once *store.Once) error {
-			return g.db.Messages.Queue(ctx, store.QueueMessage{
+			err := g.db.Messages.Queue(ctx, store.QueueMessage{
 				Message: m, NewFile: file, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages,
 				WhenDisconnected: in.WhenDisconnected, Once: once,
 				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})
+			if err != nil && in.Media != nil {
+				err = g.withdraw(ctx, in.Media, store.MediaRow{Media: *m.Content.Media, WorkspaceID: m.WorkspaceID}, err)
+			}
+			return err
 		}, nil
 	})
 }
