@@ -93,6 +93,6 @@ func TestBlobNamesItsOwner(t *testing.T) {
 		t.Errorf("owner of %s is %q", one.path(), got)
 	}
 	if got := ownerOf("nobody-1"); got != "" {
-		t.Errorf("owner of a name that is none is %q", got)
+		t.Errorf("owner of an invalid name is %q", got)
 	}
 }

@@ -222,6 +222,6 @@ func TestPersonIsKnownByTheNameItHasTaken(t *testing.T) {
 		}
 	}
 	if err := v.Rename("12", "x"); err == nil {
-		t.Error("a number that is none has a name")
+		t.Error("an invalid number has a name")
 	}
 }

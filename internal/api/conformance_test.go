@@ -317,13 +317,13 @@ func TestTheCheckerFindsLies(t *testing.T) {
 		"another media type":   {status: 200, body: device, kind: "text/html", bad: "text/html is not described"},
 		"no request id":        {status: 200, body: device, header: map[string]string{"Request-Id": ""}, bad: "Request-Id is there 0 times"},
 		"a header of its own":  {status: 200, body: device, header: map[string]string{"RateLimit": "42"}, bad: "does not match pattern"},
-		"a body that is none":  {method: "DELETE", status: 204, body: "x", bad: "none is described"},
+		"an undescribed body":  {method: "DELETE", status: 204, body: "x", bad: "none is described"},
 		"right refusal":        {status: 404, kind: "application/problem+json", body: missing},
 		"a reason":             {status: 404, kind: "application/problem+json", body: strings.Replace(missing, "not-found", "number-taken", 1), bad: "number-taken is not listed"},
 		"a refusal as JSON":    {status: 404, body: missing, bad: "application/json is not described"},
 		"401 without a scheme": {status: 401, kind: "application/problem+json", body: strings.NewReplacer("not-found", "unauthorized", "404", "401").Replace(missing), bad: "WWW-Authenticate is there 0 times"},
 		"no such route":        {target: "/v1/nothing", status: 404, kind: "application/problem+json", body: missing},
-		"a route that is none": {target: "/v1/nothing", status: 200, body: missing, bad: "not-found with status 200"},
+		"an unknown route":     {target: "/v1/nothing", status: 200, body: missing, bad: "not-found with status 200"},
 		"405 without Allow":    {method: "PUT", target: "/v1/usage", status: 405, kind: "application/problem+json", body: strings.NewReplacer("not-found", "method-not-allowed", "404", "405").Replace(missing), bad: "with status 405"},
 	} {
 		t.Run(name, func(t *testing.T) {

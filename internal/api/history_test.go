@@ -51,7 +51,7 @@ func quotaModel(start quota) porcupine.Model {
 	}
 }
 
-// TestModelOfAQuotaSeesMistakes: a judge that never says no is none.
+// TestModelOfAQuotaSeesMistakes: a judge that never objects proves nothing.
 func TestModelOfAQuotaSeesMistakes(t *testing.T) {
 	t.Parallel()
 	type did struct{ in, out any }

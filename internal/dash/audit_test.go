@@ -244,6 +244,6 @@ func TestKeysComeInPages(t *testing.T) {
 		t.Error("the last page does not have the one key that is left")
 	}
 	if p := c.get("/keys?after=x"); p.status >= 500 || p.status < 400 {
-		t.Errorf("a cursor that is none is answered %d", p.status)
+		t.Errorf("an invalid cursor is answered %d", p.status)
 	}
 }

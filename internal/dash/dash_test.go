@@ -299,7 +299,7 @@ func TestViewerIsRefusedWhatTheRoleDoesNotAllow(t *testing.T) {
 	c.want(c.get("/devices"), http.StatusForbidden, "")
 }
 
-// Whoever may not link a phone does not see the code, and a device of others is
+// A member who may not link a phone does not see the code, and a device of others is
 // none.
 func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 	t.Parallel()
@@ -320,7 +320,7 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 		t.Errorf("status %d; the page for the phone is not shown", p.status)
 	}
 	if p := c.post(path+"/link", url.Values{"number": {"12"}}); p.status != http.StatusUnprocessableEntity {
-		t.Errorf("a number that is none: status %d", p.status)
+		t.Errorf("an invalid number: status %d", p.status)
 	}
 	s.as(postern.Viewer)
 	if p := c.get(path); p.status != http.StatusOK || strings.Contains(p.body, "Asking the network") ||

@@ -149,7 +149,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	}
 	c.says("/messages?status=nothing&direction=up", "the inbound one") // asks for all
 	if p := c.get("/messages?after=x"); p.status != http.StatusBadRequest {
-		t.Errorf("a cursor that is none is answered %d", p.status)
+		t.Errorf("an invalid cursor is answered %d", p.status)
 	}
 }
 
@@ -614,7 +614,7 @@ func TestMessagesAreExportedWithTheFiltersOfTheSearch(t *testing.T) {
 }
 
 // The first rows are with the reader while the rest is not read from the store yet:
-// nothing on the way, such as what keeps sessions, holds the file back. Whoever may
+// nothing on the way, such as what keeps sessions, holds the file back. A reader who may
 // read no more meanwhile gets no more, and sees that the file is not whole.
 func TestExportIsStreamedAsLongAsItsReaderMayRead(t *testing.T) {
 	t.Parallel()

@@ -158,7 +158,7 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	}
 	if p := c.post(path+"/plan", url.Values{"plan": {"of-yesterday"}}); p.status != http.StatusUnprocessableEntity ||
 		!strings.Contains(p.body, `id="plan-error"`) {
-		t.Errorf("a plan that is none is answered %d", p.status)
+		t.Errorf("an unknown plan is answered %d", p.status)
 	}
 	acts, err := s.p.Audit.List(t.Context(), access.Operator(), ws.ID, people.ActQuery{Kind: "workspace"})
 	if err != nil || len(acts.Data) != 3 || acts.Data[0].Email != email || acts.Data[0].Address != "192.0.2.1" ||
@@ -241,7 +241,7 @@ func TestOperatorMakesAWorkspaceForSomebody(t *testing.T) {
 	form := url.Values{"name": {"tenant"}, "plan": {"pro"}, "owner": {"not an address"}}
 	if p := c.post("/operator/workspaces", form); p.status != http.StatusUnprocessableEntity ||
 		!strings.Contains(p.body, `id="owner-error"`) {
-		t.Errorf("an address that is none is answered %d", p.status)
+		t.Errorf("an invalid address is answered %d", p.status)
 	}
 	if list, err := s.g.Workspaces.List(t.Context(), access.Operator()); err != nil || len(list) != 1 {
 		t.Errorf("a refused form makes a workspace: %v, %v", list, err)

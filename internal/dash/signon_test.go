@@ -67,7 +67,7 @@ func (c *client) comeBack(path string) answer {
 	)
 }
 
-// connect connects the account of a browser with whoever is signed in at the provider.
+// connect connects the account of a browser with the one that is signed in at the provider.
 func (c *client) connect() {
 	c.t.Helper()
 	c.want(
@@ -143,7 +143,7 @@ func TestConnectedIdentitySignsIn(t *testing.T) {
 	other.want(other.through("/signin/oidc?next=//evil.example"), http.StatusSeeOther, "/")
 }
 
-// Whoever has the same address at the provider is nobody here: some let people write
+// The same address at the provider proves nothing: some providers let people write
 // any address into their profile.
 func TestUnknownIdentityIsNobodyWhateverItsAddress(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestAnIdentityIsOneUsers(t *testing.T) {
 	}
 }
 
-// Another site must not begin what connects the account with whoever is signed in at
+// Another site must not begin what connects the account with the one that is signed in at
 // the provider.
 func TestOtherSitesBeginNothingThatConnects(t *testing.T) {
 	t.Parallel()
@@ -437,7 +437,7 @@ func TestSigningInAgainStandsForThePassword(t *testing.T) {
 	bob.want(bob.post(device+"/delete", nil), http.StatusSeeOther, "/devices")
 }
 
-// The mark of one who has a password is none: it is entered each time.
+// A user with a password gets no such mark: the password is entered each time.
 func TestWhoHasAPasswordEntersIt(t *testing.T) {
 	t.Parallel()
 	s, _ := withProvider(t)
@@ -473,7 +473,7 @@ func TestWhoHasNoPasswordChoosesOneAndDisconnects(t *testing.T) {
 	b.want(b.post("/signin", url.Values{"email": {guest}, "password": {chosen}}), http.StatusSeeOther, "/")
 }
 
-// Whoever gets an account back from somebody else must be alone in it.
+// Owners who get their account back from somebody else must be alone in it.
 func TestPasswordOfTheOperatorDisconnects(t *testing.T) {
 	t.Parallel()
 	s, _, bob := withoutPassword(t)

@@ -205,6 +205,6 @@ func TestReplaysAreListedPageByPage(t *testing.T) {
 		t.Errorf("%d replays on %d pages, want 52 on 2", len(seen), pages)
 	}
 	if p := c.get(own + "/replays?after=x"); p.status < 400 || p.status >= 500 {
-		t.Errorf("a cursor that is none is answered %d", p.status)
+		t.Errorf("an invalid cursor is answered %d", p.status)
 	}
 }

@@ -60,7 +60,7 @@ func TestEachOfManyWorkspacesCanBeReached(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	if p := c.get("/"); strings.Contains(p.body, `href="/workspaces"`) {
-		t.Error("whoever belongs to one workspace is led to all")
+		t.Error("a member of one workspace is led to all")
 	}
 	all := s.belongs(130)
 	c.says("/", "team 000", `href="/workspaces"`)
@@ -86,7 +86,7 @@ func TestEachOfManyWorkspacesCanBeReached(t *testing.T) {
 	c.want(c.post("/workspace", url.Values{"workspace": {"ws_of_others"}}), http.StatusSeeOther, "/")
 	c.says("/", "acme")
 	if p := c.get("/workspaces?after=x"); p.status >= 500 || p.status < 400 {
-		t.Errorf("a cursor that is none is answered %d", p.status)
+		t.Errorf("an invalid cursor is answered %d", p.status)
 	}
 }
 

@@ -156,7 +156,7 @@ func (g Media) thumbnailIn(id postern.MediaID, sealed []byte) []byte {
 	var found struct {
 		Thumbnail []byte `json:"thumbnail"`
 	}
-	_ = json.Unmarshal(b, &found) // the source of a file at a URL is none
+	_ = json.Unmarshal(b, &found) // the source of a file at a URL is not one
 	return found.Thumbnail
 }
 

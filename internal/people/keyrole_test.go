@@ -121,7 +121,7 @@ func TestKeysAndActsComeInPages(t *testing.T) {
 		if _, err := g.Audit.List(
 			t.Context(), o.owner, o.ws, ActQuery{Page: paging.Page{Cursor: "x"}},
 		); postern.ReasonOf(err) != postern.MalformedRequest {
-			t.Errorf("a cursor that is none: %v", err)
+			t.Errorf("an invalid cursor: %v", err)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func TestWhoOwnsAWorkspaceIsNoOperator(t *testing.T) {
 	})
 }
 
-// Who was an operator when the request came, and is none when it is carried out, does
+// A user who was an operator when the request came, but no longer when it is carried out, does
 // nothing.
 func TestRightsOfAnOperatorEndWithTheFlag(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, g *server) {

@@ -197,7 +197,7 @@ type Person struct {
 	Second     bool // has a second step
 	SignedIn   postern.Time
 	Workspaces int
-	Names      []string // of the first workspaces
+	Names      []string // of the first workspaces, by name
 }
 
 const (
@@ -211,15 +211,15 @@ const (
 		ORDER BY u.email LIMIT $4 + 0`
 	personsFrom = `SELECT coalesce(max(email), ''), count(*)
 		FROM (SELECT email FROM users WHERE email > $1 ORDER BY email LIMIT $2 + 0) looked`
-	// namesOf selects the names of the first workspaces of each of some users.
+	// namesOf selects the first names of the workspaces of each of some users.
 	namesOf = `SELECT user_id, name FROM (SELECT m.user_id, w.name, row_number() OVER (PARTITION BY m.user_id
-		ORDER BY m.workspace_id) AS place
+		ORDER BY w.name, w.id) AS place
 		FROM member m JOIN workspace w ON w.id = m.workspace_id WHERE m.user_id IN %s) named WHERE place <= $2
 		ORDER BY user_id, place`
 )
 
 // List returns the users with text in their address, all for "", ordered by address, with
-// the names of up to names of their workspaces, oldest first.
+// the names of up to names of their workspaces, in the order of the names.
 func (s Users) List(ctx context.Context, text string, names int, p Page) (f Found[Person], err error) {
 	if f.Last, f.More, err = s.searchFrom(ctx, personsFrom, p.After); err != nil {
 		return f, err

@@ -437,7 +437,7 @@ func TestActionsAreChecked(t *testing.T) {
 	a.c.Call("DELETE", "/v1/messages/msg_none/star", nil, 404, nil)
 }
 
-// Newer phones seal an edit with the secret of the message. It is opened, whoever wrote it.
+// Newer phones seal an edit with the secret of the message. It is opened, no matter who wrote it.
 func TestSealedEditsAreOpened(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
 		a := newActing(t, k)

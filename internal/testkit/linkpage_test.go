@@ -144,7 +144,7 @@ func TestLinkPageFollowsTheAttempt(t *testing.T) {
 	if got := <-next; !strings.HasPrefix(got, "1") || !strings.Contains(got, "canceled by the person who started it") {
 		t.Errorf("after the attempt was canceled the script gets %q", got)
 	}
-	c.Call("POST", path(d, "/link"), nil, 201, nil) // another attempt is none of this page's
+	c.Call("POST", path(d, "/link"), nil, 201, nil) // another attempt does not belong to this page
 	v.sees("GET", p.URL, 200, "The phone was not linked", "not", "<svg")
 }
 

@@ -49,7 +49,7 @@ func TestPlainRequests(t *testing.T) {
 		"proxy that passes a forged hop":  {transport: proxies, remote: "10.1.2.3:1", xff: []string{"127.0.0.1"}, xfp: []string{"http"}, client: "127.0.0.1"},
 		"two proxies":                     {transport: proxies, remote: "10.1.2.3:1", xff: []string{"203.0.113.9, fd00::7"}, xfp: []string{"https"}, ok: true, client: "203.0.113.9"},
 		"a hop with a port":               {transport: proxies, remote: "10.1.2.3:1", xff: []string{"[2001:db8::9]:443"}, xfp: []string{"https"}, ok: true, client: "2001:db8::9"},
-		"a hop that is none":              {transport: proxies, remote: "10.1.2.3:1", xff: []string{"127.0.0.1, unknown"}, xfp: []string{"http"}, client: "10.1.2.3"},
+		"an invalid hop":                  {transport: proxies, remote: "10.1.2.3:1", xff: []string{"127.0.0.1, unknown"}, xfp: []string{"http"}, client: "10.1.2.3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -55,7 +55,7 @@ func TestNextAttempt(t *testing.T) {
 		{"from the end of a slow attempt", 1, 15 * time.Second, 0, .5, 20 * time.Second},
 		{"pause lengthens a gap", 1, 0, time.Minute, .5, time.Minute},
 		{"pause shortens none", 5, 0, time.Minute, .5, 30 * time.Minute},
-		{"pause under a second is none", 1, 0, time.Millisecond, .5, 5 * time.Second},
+		{"a pause under a second does not count", 1, 0, time.Millisecond, .5, 5 * time.Second},
 		{"pause is at most a day", 1, time.Hour, 10 * 365 * day, .5, time.Hour + day},
 		{"pause ends with the window", 1, 60 * time.Hour, day, .5, 72 * time.Hour},
 		{"gap ends with the window", 11, 50 * time.Hour, 0, 1, 72 * time.Hour},

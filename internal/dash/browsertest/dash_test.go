@@ -160,7 +160,7 @@ func read(t *testing.T, picture []byte) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Whoever has no mouse signs in, gets past the navigation, and opens a dialog and
+// A user without a mouse signs in, gets past the navigation, and opens a dialog and
 // leaves it.
 func TestByKeyboardAlone(t *testing.T) {
 	t.Parallel()

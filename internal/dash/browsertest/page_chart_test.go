@@ -26,7 +26,7 @@ func chartSample(id string, at time.Time, span time.Duration) Chart {
 	return c
 }
 
-// The numbers are there for whoever does not see the bars.
+// The numbers are there for users who do not see the bars.
 func TestChartHasItsNumbersAsATable(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)

@@ -47,7 +47,7 @@ var elsewhere = map[string]string{
 func TestEveryPageIsForEverybody(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
-	c := k.Workspace("growth") // whoever sets up owns it too
+	c := k.Workspace("growth") // the account that sets up owns it too
 	b, guest := open(t, k.URL()), open(t, k.URL())
 	b.setUp(k.SetUpURL())
 	in := filled(t, k, c)

@@ -13,7 +13,7 @@ type table struct {
 	// fast has, for a code and anything behind it, the symbol << 8 | the bits of the code and its
 	// number; 0 for longer codes.
 	fast    [1 << lookup]uint16
-	end     [17]uint32 // first code of a length, of 16 bits, that is none any more
+	end     [17]uint32 // first code of a length, of 16 bits, that is no longer one
 	offset  [17]int    // of the symbol of the code 0 of a length
 	symbols []byte
 }

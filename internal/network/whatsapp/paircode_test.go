@@ -16,7 +16,7 @@ func TestPairingCodeEndsWithAReason(t *testing.T) {
 		expired              bool
 	}{
 		{"of a number that is not on the network", vendorsim.NumberUnknown, "number-unknown", false},
-		{"of a number that is none", "+0", "number-unknown", false},
+		{"of an invalid number", "+0", "number-unknown", false},
 		{"that nobody enters", ownNumber, "timeout", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -157,7 +157,7 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 
 func text(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// authorize lets in whoever is signed in, and sends the browser back.
+// authorize lets in the user who is signed in, and sends the browser back.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	for name, want := range map[string]string{"client_id": ClientID, "response_type": "code", "scope": "openid email",
