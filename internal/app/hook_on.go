@@ -80,8 +80,20 @@ func spoil(f *os.File) error {
 type saboteurHost struct{ network.Host }
 
 func (h saboteurHost) Update(ctx context.Context, u network.Update) error {
-	if in, ok := u.(network.Inbound); ok && failpoint.Makes(failpoint.NeverTake) && failpoint.Chosen(in.NetworkID) {
+	if neverTaken(u) {
 		return errors.New("never")
 	}
 	return h.Host.Update(ctx, u)
+}
+
+func (h saboteurHost) Begin(ctx context.Context, u network.Update) (stored func() error, err error) {
+	if neverTaken(u) {
+		return nil, errors.New("never")
+	}
+	return h.Host.Begin(ctx, u)
+}
+
+func neverTaken(u network.Update) bool {
+	in, ok := u.(network.Inbound)
+	return ok && failpoint.Makes(failpoint.NeverTake) && failpoint.Chosen(in.NetworkID)
 }

@@ -3,7 +3,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -18,25 +17,40 @@ const early = 150 * time.Millisecond
 
 // write hands a hot write to the engine, with fail points and saboteurs around it.
 func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
+	wait, err := beginWrite(ctx, s, value)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+// beginWrite is write for a caller that waits later.
+func beginWrite[T db.Hot[T]](ctx context.Context, s *core, value T) (wait func() error, err error) {
 	before, inside, after := places(value)
 	if err := failed(before); err != nil {
-		return err
+		return nil, err
 	}
 	w, err := s.sabotaged(value)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if w == nil {
 		w = db.Item(value)
 	}
 	if answersEarly(value) {
 		time.AfterFunc(early, func() { _ = s.db.Do(context.WithoutCancel(ctx), w) })
-		return nil
+		return func() error { return nil }, nil
 	}
-	if err := s.db.Do(ctx, pointInside(w, inside)); err != nil {
-		return err
+	durable, err := s.db.Start(ctx, pointInside(w, inside))
+	if err != nil {
+		return nil, err
 	}
-	return failed(after)
+	return func() error {
+		if err := durable(); err != nil {
+			return err
+		}
+		return failed(after)
+	}, nil
 }
 
 // startWrite is write for a caller that waits later.
@@ -44,8 +58,11 @@ func startWrite[T db.Hot[T]](s *core, value T) (wait func() error) {
 	done := make(chan error, 1)
 	writeThen(s, value, func(err error) { done <- err })
 	return func() error {
+		if err := <-done; err != nil {
+			return err
+		}
 		_, _, after := places(value)
-		return cmp.Or(<-done, failed(after))
+		return failed(after)
 	}
 }
 

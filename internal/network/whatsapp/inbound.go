@@ -21,40 +21,47 @@ import (
 )
 
 // message reports a message that was decrypted.
-func (v *run) message(ctx context.Context, evt *events.Message) bool {
+func (v *run) message(ctx context.Context, evt *events.Message) outcome {
 	in, ok := v.read(ctx, evt)
 	timer, timed := content.TimerOf(evt.Message, evt.Info.Timestamp.UTC())
 	if !ok && !timed || !isDirect(evt.Info.MessageSource) {
-		return true
+		return stored
 	}
 	p, err := v.peer(ctx, evt.Info.MessageSource)
 	if err != nil {
-		return false
+		return refused
 	}
 	if p.isEmpty() {
-		return true
+		return stored
 	}
 	if timed && !v.disappears(ctx, p.chat(), timer) {
-		return false
+		return refused
 	}
 	if !ok {
-		return true
+		return stored
 	}
-	if v.keys.StartFlush(ctx) != nil {
-		return false
+	durable, err := v.keys.StartFlush(ctx)
+	if err != nil {
+		return refused
 	}
 	if evt.Info.IsFromMe {
-		return v.stores(ctx, network.Echo{
+		v.ahead.settle(ctx)
+		return storedIf(v.stores(ctx, network.Echo{
 			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
 			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf,
 			At: evt.Info.Timestamp.UTC(),
-		})
+		}))
 	}
-	return v.stores(ctx, network.Inbound{
+	u := network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
 		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
 		About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(),
-	})
+	}
+	if node := v.acknowledgeable(evt, u); node != nil {
+		return v.startStoring(ctx, u, arriving{info: evt.Info, node: node, durable: durable, plaintext: v.keys.Plaintext()})
+	}
+	v.ahead.settle(ctx)
+	return storedIf(v.stores(ctx, u))
 }
 
 // call reports that a contact calls. The network may announce one call several times.
