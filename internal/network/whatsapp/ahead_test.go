@@ -31,6 +31,13 @@ func (g *gates) hold(u network.Update) func() error {
 	return func() error { return <-gate }
 }
 
+// order returns the messages in the order in which they were begun.
+func (g *gates) order() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.begun)
+}
+
 func (g *gates) release(id string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,8 +63,8 @@ func TestMessagesAreAcknowledgedWhenTheyAreDurable(t *testing.T) {
 			t.Fatal("a message was acknowledged before it was durable")
 		}
 	}
-	if !slices.Equal(g.begun, ids) {
-		t.Errorf("stored in the order %q, want %q", g.begun, ids)
+	if got := g.order(); !slices.Equal(got, ids) {
+		t.Errorf("stored in the order %q, want %q", got, ids)
 	}
 	g.release(ids[0], nil)
 	w.awaitAck(t, ids[0])
