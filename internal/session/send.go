@@ -274,7 +274,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if out.Timer, err = l.timerOf(m.ChatID); err != nil {
 		return err
 	}
-	out.Leave = l.e.db.Outbox.MarkSending(m.ID, m.Attempts)
+	out.Leave = l.mayLeave(m)
 	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
 	defer cancel()
 	began := time.Now()
@@ -331,6 +331,24 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	}
 	l.repeat(m.Message)
 	return nil
+}
+
+// mayLeave hands the mark of a message to the store. The function that it returns waits for the mark
+// and for the outcome of the message before: if that one is not recorded, it is sent again, and must
+// not come after this one. As both are written in their order, this costs no time.
+func (l *liveSession) mayLeave(m store.QueuedMessage) func() error {
+	waits := []func() error{l.e.db.Outbox.MarkSending(m.ID, m.Attempts)}
+	if n := len(l.ending); n > 0 {
+		waits = append(waits, l.ending[n-1])
+	}
+	return func() error {
+		for _, wait := range waits {
+			if err := wait(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // startFinish hands the outcome of the last attempt to the store.

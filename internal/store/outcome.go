@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"sync"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -28,8 +29,10 @@ type FinishOutbound struct {
 func (s Outbox) Finish(ctx context.Context, o FinishOutbound) error { return write(ctx, s.core, o) }
 
 // StartFinish is Finish for a caller that waits later, with the function that it returns. The
-// outcome shares its commit with what is written next.
-func (s Outbox) StartFinish(o FinishOutbound) (wait func() error) { return startWrite(s.core, o) }
+// outcome shares its commit with what is written next. The function may be called several times.
+func (s Outbox) StartFinish(o FinishOutbound) (wait func() error) {
+	return sync.OnceValue(startWrite(s.core, o))
+}
 
 // About keeps the order of the outcome among other writes.
 func (o FinishOutbound) About() db.About { return db.About{} }
