@@ -50,7 +50,6 @@ func unchecked() map[string]string {
 		"gateway.Sessions.ProxyOf":       engine,
 		"gateway.Sessions.Quoted":        engine,
 		"gateway.Sessions.Receive":       engine,
-		"gateway.Sessions.StartReceive":  engine,
 		"gateway.Sessions.Scanned":       engine,
 		"gateway.Sessions.SealSource":    engine,
 		"gateway.Sessions.SetState":      engine,

@@ -80,20 +80,8 @@ func spoil(f *os.File) error {
 type saboteurHost struct{ network.Host }
 
 func (h saboteurHost) Update(ctx context.Context, u network.Update) error {
-	if neverTaken(u) {
+	if in, ok := u.(network.Inbound); ok && failpoint.Makes(failpoint.NeverTake) && failpoint.Chosen(in.NetworkID) {
 		return errors.New("never")
 	}
 	return h.Host.Update(ctx, u)
-}
-
-func (h saboteurHost) Begin(ctx context.Context, u network.Update) (stored func() error, err error) {
-	if neverTaken(u) {
-		return nil, errors.New("never")
-	}
-	return h.Host.Begin(ctx, u)
-}
-
-func neverTaken(u network.Update) bool {
-	in, ok := u.(network.Inbound)
-	return ok && failpoint.Makes(failpoint.NeverTake) && failpoint.Chosen(in.NetworkID)
 }

@@ -116,17 +116,6 @@ func (g Sessions) Unlinked(ctx context.Context, d postern.Device) error {
 func (g Sessions) Receive(
 	ctx context.Context, m postern.Message, sender string, t postern.EventType, source []byte,
 ) error {
-	stored, err := g.StartReceive(ctx, m, sender, t, source)
-	if err != nil {
-		return err
-	}
-	return stored()
-}
-
-// StartReceive is Receive for a caller that waits later, with the function that it returns.
-func (g Sessions) StartReceive(
-	ctx context.Context, m postern.Message, sender string, t postern.EventType, source []byte,
-) (stored func() error, err error) {
 	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
 	o := store.RecordInbound{
 		Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt,
@@ -135,7 +124,7 @@ func (g Sessions) StartReceive(
 		o.File = g.received(&m, source)
 	}
 	o.Message = m
-	return g.db.Messages.StartRecordInbound(ctx, o)
+	return g.db.Messages.RecordInbound(ctx, o)
 }
 
 // Starred records that the account has starred a message elsewhere, or has taken its star away. It

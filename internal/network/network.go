@@ -89,10 +89,6 @@ type Host interface {
 	// and the driver must not acknowledge it, so that the network sends it again.
 	Update(ctx context.Context, u Update) error
 
-	// Begin is Update for a driver that goes on meanwhile. Updates are stored in the order of
-	// the calls. The function that it returns waits, once, until u is stored or refused.
-	Begin(ctx context.Context, u Update) (stored func() error, err error)
-
 	// Outbound returns a message that this account has sent, for a recipient who
 	// could not decrypt it and asks for it again. It returns false if there is no
 	// such message.
@@ -111,9 +107,6 @@ type Host interface {
 	// the same number in two spaces is two accounts. Real networks have one.
 	Space() string
 }
-
-// Updated is what [Host.Begin] returns when it has waited by itself.
-func Updated(err error) (stored func() error, _ error) { return func() error { return nil }, err }
 
 // Outbound is a message to send.
 type Outbound struct {

@@ -35,14 +35,6 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 	return fmt.Errorf("a session reported %T", u)
 }
 
-// Begin stores what the network reports; a message is on its way to the disk when it returns.
-func (h *host) Begin(ctx context.Context, u network.Update) (stored func() error, err error) {
-	if in, ok := u.(network.Inbound); ok {
-		return h.begin(ctx, inbound(h.d, in))
-	}
-	return network.Updated(h.Update(ctx, u))
-}
-
 // disappearing stores the timer of a chat, which messages to the chat carry from now on.
 func (h *host) disappearing(ctx context.Context, u network.Disappearing) error {
 	timer := store.Timer{Seconds: u.Timer.Seconds, Since: postern.TimeOf(u.Timer.Since)}
@@ -114,37 +106,29 @@ func received(d postern.Device, networkID, chat string, c postern.Content, at ti
 	}
 }
 
+// receive records a message of a direct chat, or a call. If the owner does not want these,
+// it is acknowledged and not recorded.
 func (h *host) receive(ctx context.Context, a arrival) error {
-	stored, err := h.begin(ctx, a)
-	if err != nil {
-		return err
-	}
-	return stored()
-}
-
-// begin records a message of a direct chat, or a call, and returns a function that waits until it
-// is durable. If the owner does not want these, it is acknowledged and not recorded.
-func (h *host) begin(ctx context.Context, a arrival) (stored func() error, err error) {
 	d, err := h.settings.now(ctx)
 	wanted := d.Receive.Direct
 	if a.event == postern.CallReceived {
 		wanted = d.Receive.Calls
 	}
 	if err != nil || !wanted {
-		return network.Updated(err)
+		return err
 	}
 	if a.quoteOf != "" {
 		if a.message.ReplyTo, err = h.e.g.Sessions.Quoted(ctx, d, a.message.ChatID, a.quoteOf); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if a.better != "" {
 		if a.message.Content.HDOf, err = h.e.g.Sessions.Quoted(ctx, d, a.message.ChatID, a.better); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if a.message.Content.ViewOnce && !d.Receive.ViewOnce {
 		a.file = nil
 	}
-	return h.e.g.Sessions.StartReceive(ctx, a.message, a.sender, a.event, a.file)
+	return h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event, a.file)
 }

@@ -178,11 +178,6 @@ type linkHost struct {
 	refused string // why the phone that scanned was refused
 }
 
-// Begin is Update.
-func (h *linkHost) Begin(ctx context.Context, u network.Update) (stored func() error, err error) {
-	return network.Updated(h.Update(ctx, u))
-}
-
 // Update shows codes, accepts or refuses the phone that scanned, and records the
 // link.
 func (h *linkHost) Update(ctx context.Context, u network.Update) error {

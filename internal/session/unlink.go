@@ -149,11 +149,6 @@ func (l leaving) Update(_ context.Context, u network.Update) error {
 	return nil
 }
 
-// Begin is Update.
-func (l leaving) Begin(ctx context.Context, u network.Update) (stored func() error, err error) {
-	return network.Updated(l.Update(ctx, u))
-}
-
 // Processing records what is processed, in case it ends the process.
 func (l leaving) Processing(what string) { l.mark.Set(what) }
 

@@ -35,12 +35,6 @@ func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
 	return s.db.Do(ctx, db.Item(value))
 }
 
-// beginWrite hands a hot write to the engine. The function that it returns waits, once, until the
-// write is durable or refused.
-func beginWrite[T db.Hot[T]](ctx context.Context, s *core, value T) (wait func() error, err error) {
-	return s.db.Start(ctx, db.Item(value))
-}
-
 // startWrite hands a hot write to the engine and does not hurry it. The function that it returns
 // waits, once, until the write is durable or refused.
 func startWrite[T db.Hot[T]](s *core, value T) (wait func() error) {

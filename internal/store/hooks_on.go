@@ -17,40 +17,25 @@ const early = 150 * time.Millisecond
 
 // write hands a hot write to the engine, with fail points and saboteurs around it.
 func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
-	wait, err := beginWrite(ctx, s, value)
-	if err != nil {
-		return err
-	}
-	return wait()
-}
-
-// beginWrite is write for a caller that waits later.
-func beginWrite[T db.Hot[T]](ctx context.Context, s *core, value T) (wait func() error, err error) {
 	before, inside, after := places(value)
 	if err := failed(before); err != nil {
-		return nil, err
+		return err
 	}
 	w, err := s.sabotaged(value)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if w == nil {
 		w = db.Item(value)
 	}
 	if answersEarly(value) {
 		time.AfterFunc(early, func() { _ = s.db.Do(context.WithoutCancel(ctx), w) })
-		return func() error { return nil }, nil
+		return nil
 	}
-	durable, err := s.db.Start(ctx, pointInside(w, inside))
-	if err != nil {
-		return nil, err
+	if err := s.db.Do(ctx, pointInside(w, inside)); err != nil {
+		return err
 	}
-	return func() error {
-		if err := durable(); err != nil {
-			return err
-		}
-		return failed(after)
-	}, nil
+	return failed(after)
 }
 
 // startWrite is write for a caller that waits later.

@@ -212,12 +212,6 @@ func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
 	return write(ctx, s.core, o)
 }
 
-// StartRecordInbound is RecordInbound for a caller that waits later, with the function that it
-// returns.
-func (s Messages) StartRecordInbound(ctx context.Context, o RecordInbound) (wait func() error, err error) {
-	return beginWrite(ctx, s.core, o)
-}
-
 // About lets workspaces take turns, because the network does not slow down by itself.
 func (o RecordInbound) About() db.About {
 	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood}

@@ -23,32 +23,11 @@ type Recorder struct {
 	mu       sync.Mutex // guards the fields below
 	stored   []network.Update
 	rule     func(network.Update) error
-	delay    func(network.Update) (stored func() error)
 	outbound map[string]network.Outbound
 	changed  chan struct{}
 }
 
 var _ network.Host = (*Recorder)(nil)
-
-// Begin is Update, unless [Recorder.Delay] delays it.
-func (r *Recorder) Begin(ctx context.Context, u network.Update) (stored func() error, err error) {
-	stored, err = network.Updated(r.Update(ctx, u))
-	r.mu.Lock()
-	delay := r.delay
-	r.mu.Unlock()
-	if err == nil && delay != nil {
-		stored = delay(u)
-	}
-	return stored, err
-}
-
-// Delay makes Begin return what delay returns, which waits until an update is stored; nil stores
-// updates at once.
-func (r *Recorder) Delay(delay func(network.Update) (stored func() error)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.delay = delay
-}
 
 // Update stores u, unless the rule of [Recorder.Rule] refuses it.
 func (r *Recorder) Update(ctx context.Context, u network.Update) error {

@@ -41,9 +41,8 @@ type conn struct {
 	onReceived func(*waBinary.Node)
 
 	// The functions below are of a session; nil for a link attempt.
-	unread    func(message *waBinary.Node, why postern.FailureCode) bool // see reportUnread
-	setAside  func(id string) bool                                       // see lastTry
-	beforeEnd func(context.Context)                                      // finishes what has begun
+	unread   func(message *waBinary.Node, why postern.FailureCode) bool // see reportUnread
+	setAside func(id string) bool                                       // see lastTry
 
 	updates sync.Mutex // held during an update: the host gets one at a time
 
@@ -94,24 +93,9 @@ func newClient(device *store.Device, log *tap, dial, media *http.Client) *whatsm
 	return cli
 }
 
-// handler handles one event of whatsmeow.
-type handler func(ctx context.Context, evt any) outcome
-
-// outcome is what a handler did with an event.
-type outcome uint8
-
-const (
-	refused outcome = iota // it was not stored
-	stored                 // whatsmeow may acknowledge it
-	begun                  // it is being stored, and is acknowledged here and not by whatsmeow
-)
-
-func storedIf(ok bool) outcome {
-	if ok {
-		return stored
-	}
-	return refused
-}
+// handler handles one event of whatsmeow. It reports false if the event was not
+// stored.
+type handler func(ctx context.Context, evt any) bool
 
 // run connects, and calls watch until the connection ends or ctx is done. After
 // all calls to the host and to the key store have returned, it returns why the
@@ -127,7 +111,7 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	c.cli.BackgroundEventCtx = inner
-	c.cli.AddEventHandlerWithSuccessStatus(func(evt any) bool { return c.guarded(life, evt, handle) == stored })
+	c.cli.AddEventHandlerWithSuccessStatus(func(evt any) bool { return c.guarded(life, evt, handle) })
 
 	dialled := make(chan struct{})
 	go func() {
@@ -136,7 +120,6 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 	}()
 	watch(life)
 	<-life.Done()
-	c.finish(ctx)
 	c.hangUp(dialled)
 	cancel()
 	if !c.calls.wait(drainTimeout) {
@@ -151,16 +134,6 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 		return nil
 	}
 	return c.ended()
-}
-
-// finish lets a session acknowledge what is being stored, which takes one commit.
-func (c *conn) finish(ctx context.Context) {
-	if c.beforeEnd == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updateTimeout)
-	defer cancel()
-	c.beforeEnd(ctx)
 }
 
 // hangUp closes the socket, which whatsmeow notices. This is the only way to end
@@ -212,19 +185,18 @@ func (c *conn) ended() *network.Ended {
 // guarded calls handle, and turns a panic, which whatsmeow would count as
 // success, into a refusal. After a refusal the connection ends, because the vendor
 // delivers messages again only at the next login.
-func (c *conn) guarded(ctx context.Context, evt any, handle handler) (did outcome) {
+func (c *conn) guarded(ctx context.Context, evt any, handle handler) (stored bool) {
 	if !c.calls.Enter() {
-		return refused
+		return false
 	}
 	defer c.calls.Leave()
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.ErrorContext(ctx, "panic while handling an event", "stack", string(debug.Stack()))
 			message, ok := evt.(*events.Message)
-			did = storedIf(ok && c.setAside != nil && c.setAside(message.Info.ID))
+			stored = ok && c.setAside != nil && c.setAside(message.Info.ID)
 		}
-		if did == refused {
-			c.finish(ctx)
+		if !stored {
 			c.refuse()
 		}
 	}()
@@ -251,30 +223,13 @@ func (c *conn) update(ctx context.Context, u network.Update) error {
 	return c.host.Update(ctx, u)
 }
 
-// begin is update for a caller that goes on meanwhile.
-func (c *conn) begin(ctx context.Context, u network.Update) (wait func() error, err error) {
-	c.updates.Lock()
-	defer c.updates.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
-	defer cancel()
-	return c.host.Begin(ctx, u)
-}
-
 // stores gives u to the host and reports whether it was stored.
 func (c *conn) stores(ctx context.Context, u network.Update) bool {
 	err := c.update(ctx, u)
-	c.notStored(ctx, err)
-	return err == nil
-}
-
-// notStored logs why an update was not stored.
-func (c *conn) notStored(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "the host did not store an update; ending the connection", "error", err)
 	}
+	return err == nil
 }
 
 // undecoded sees that whatsmeow could not read a frame, and skips it. A frame that cannot be

@@ -76,15 +76,3 @@ func drain(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 func serverError(code int) error { return fmt.Errorf("%w %d", whatsmeow.ErrServerReturnedError, code) }
 
 func asRejected(err error, r **network.Rejected) bool { return errors.As(err, r) }
-
-// awaitAck waits until the vendor has the acknowledgement of a message.
-func (w world) awaitAck(tb testing.TB, id string) {
-	tb.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for entryOf(tb, w, id).AckedAt == nil {
-		if time.Now().After(deadline) {
-			tb.Fatal("the message is not acknowledged")
-		}
-		<-time.After(5 * time.Millisecond) // the vendor sends no notification
-	}
-}

@@ -21,47 +21,40 @@ import (
 )
 
 // message reports a message that was decrypted.
-func (v *run) message(ctx context.Context, evt *events.Message) outcome {
+func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	in, ok := v.read(ctx, evt)
 	timer, timed := content.TimerOf(evt.Message, evt.Info.Timestamp.UTC())
 	if !ok && !timed || !isDirect(evt.Info.MessageSource) {
-		return stored
+		return true
 	}
 	p, err := v.peer(ctx, evt.Info.MessageSource)
 	if err != nil {
-		return refused
+		return false
 	}
 	if p.isEmpty() {
-		return stored
+		return true
 	}
 	if timed && !v.disappears(ctx, p.chat(), timer) {
-		return refused
+		return false
 	}
 	if !ok {
-		return stored
+		return true
 	}
-	durable, err := v.keys.StartFlush(ctx)
-	if err != nil {
-		return refused
+	if v.keys.StartFlush(ctx) != nil {
+		return false
 	}
 	if evt.Info.IsFromMe {
-		v.ahead.settle(ctx)
-		return storedIf(v.stores(ctx, network.Echo{
+		return v.stores(ctx, network.Echo{
 			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
 			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf,
 			At: evt.Info.Timestamp.UTC(),
-		}))
+		})
 	}
-	u := network.Inbound{
+	return v.stores(ctx, network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
 		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
 		About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(),
-	}
-	if node := v.acknowledgeable(evt, u); node != nil {
-		return v.startStoring(ctx, u, arriving{info: evt.Info, node: node, durable: durable, plaintext: v.keys.Plaintext()})
-	}
-	v.ahead.settle(ctx)
-	return storedIf(v.stores(ctx, u))
+	})
 }
 
 // call reports that a contact calls. The network may announce one call several times.

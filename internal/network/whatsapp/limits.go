@@ -37,8 +37,6 @@ const (
 	// messages per second of ordinary length, and as many at once.
 	readRate  = 1 << 20 // bytes per second
 	readBurst = 1 << 20
-	// maxAhead bounds the messages of a connection that are being stored at the same time.
-	maxAhead = 16
 	// handlingTime is how long a stanza counts as being handled if nothing shows the end.
 	handlingTime = time.Second
 	// maxOpenStanzas bounds the stanzas whose handling is watched.

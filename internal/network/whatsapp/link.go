@@ -24,8 +24,7 @@ func (d *Driver) Link(ctx context.Context, host network.Host, number string) err
 	}
 	a.cli.PrePairCallback = a.accept
 	a.onSent, a.onReceived = a.sawBundle, a.sawAnswer
-	handle := func(ctx context.Context, evt any) outcome { return storedIf(a.handle(ctx, evt)) }
-	ended := a.run(ctx, handle, a.watch)
+	ended := a.run(ctx, a.handle, a.watch)
 	if ring, ok := a.ring(); ok {
 		ring.Close(context.WithoutCancel(ctx))
 	}
@@ -255,31 +254,4 @@ func (a *attempt) settle(ctx context.Context) {
 	case <-a.restart:
 	}
 	a.end(disconnected("restart"))
-}
-
-// askPasskey tells the host that the vendor asks for the owner's passkey.
-//
-// The answer would be a WebAuthn assertion for the vendor's own domain. Browsers
-// make one only for pages of that domain, so no page of ours can ask for it, and
-// whatsmeow's SendPasskeyResponse is not used: the attempt shows its state and
-// ends when its time is over.
-func (a *attempt) askPasskey(ctx context.Context) {
-	a.asked.Do(func() {
-		if !a.stores(ctx, network.PasskeyWanted{}) {
-			a.fail("store-unavailable", false)
-			return
-		}
-		close(a.passkey)
-	})
-}
-
-// awaitPasskey leaves the attempt open until its time is over.
-func (a *attempt) awaitPasskey(ctx context.Context) {
-	timer := time.NewTimer(a.pace.passkey)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-		a.fail("passkey-required", false)
-	}
 }

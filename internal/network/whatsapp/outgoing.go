@@ -39,7 +39,7 @@ type fate uint8
 const (
 	unseen   fate = iota // the message was not written
 	left                 // it was about to be written, with a copy for the recipient
-	uncopied             // it was stopped, because it held no copy
+	refused              // it was stopped, because it held no copy
 	withheld             // it was stopped, because it may not leave
 )
 
@@ -72,7 +72,7 @@ func (o *outgoing) saw(node *waBinary.Node) {
 	}
 	f, why := left, error(nil)
 	if !hasCopy(node, participants) {
-		f = uncopied
+		f = refused
 	} else if why = mayLeave(); why != nil {
 		f = withheld
 	}

@@ -107,7 +107,7 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 	switch outcome, why := c.out.done(); {
 	case outcome == withheld:
 		return time.Time{}, why
-	case outcome == uncopied:
+	case outcome == refused:
 		return time.Time{}, errNoCopy
 	case outcome == unseen && err == nil:
 		return time.Time{}, errUnchecked

@@ -28,10 +28,10 @@ func TestCopyForTheRecipient(t *testing.T) {
 		may    error
 		want   fate
 	}{
-		{"nobody", nil, nil, uncopied},
-		{"own phone only", []waBinary.Node{to(own, enc)}, nil, uncopied},
-		{"a companion only", []waBinary.Node{to(companion, enc)}, nil, uncopied},
-		{"an empty copy", []waBinary.Node{to(recipient)}, nil, uncopied},
+		{"nobody", nil, nil, refused},
+		{"own phone only", []waBinary.Node{to(own, enc)}, nil, refused},
+		{"a companion only", []waBinary.Node{to(companion, enc)}, nil, refused},
+		{"an empty copy", []waBinary.Node{to(recipient)}, nil, refused},
 		{"the phone", []waBinary.Node{to(own, enc), to(recipient, enc)}, nil, left},
 		{"the phone, but too late", []waBinary.Node{to(own, enc), to(recipient, enc)}, canceled, withheld},
 	}

@@ -62,7 +62,6 @@ func (s *session) newRun(device *store.Device, host network.Host) *run {
 		syncing: make(map[appstate.WAPatchName]bool),
 	}
 	v.state, v.onReceived = state.New(v.cli, v.keys, v.starred), v.sawNotice
-	v.ahead.finish, v.beforeEnd = v.acknowledge, v.ahead.settle
 	v.cli.GetMessageForRetry = v.messageForRetry
 	v.unread, v.setAside = v.reportUnread, v.lastTry
 	return v
@@ -122,7 +121,6 @@ type run struct {
 	session *session
 	name    string // of the account, as known when the connection began
 
-	ahead      ahead
 	progress   chan struct{}            // readable after the vendor has delivered something
 	evidence   evidence                 // guarded by conn.mu
 	timers     map[string]network.Timer // that were reported, by chat; guarded by conn.mu
@@ -140,33 +138,15 @@ const (
 	everything    = authenticated | drained
 )
 
-// handle handles one event of whatsmeow. Only a message may be stored while those before it are
-// not durable yet; see ahead.
-func (v *run) handle(ctx context.Context, evt any) outcome {
+// handle handles one event of whatsmeow.
+func (v *run) handle(ctx context.Context, evt any) bool {
 	select {
 	case v.progress <- struct{}{}:
 	default:
 	}
-	if evt, is := evt.(*events.Message); is {
-		return v.handleMessage(ctx, evt)
-	}
-	v.ahead.settle(ctx)
-	return storedIf(v.handleOther(ctx, evt))
-}
-
-func (v *run) handleMessage(ctx context.Context, evt *events.Message) outcome {
-	if !v.storeShared(ctx, evt) {
-		return refused
-	}
-	did := v.message(ctx, evt)
-	if did == stored {
-		return storedIf(v.isDurable(ctx))
-	}
-	return did
-}
-
-func (v *run) handleOther(ctx context.Context, evt any) bool {
 	switch evt := evt.(type) {
+	case *events.Message:
+		return v.storeShared(ctx, evt) && v.message(ctx, evt) && v.isDurable(ctx)
 	case *events.UndecryptableMessage:
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:

@@ -27,7 +27,6 @@ type eventBuffer struct {
 	mu      sync.Mutex      // guards the fields below; no call of ring is made under it
 	waiting map[string]bool // names of the plaintexts that may be stored
 	refused bool            // the host did not store an update
-	last    string          // name of the plaintext that was asked for last
 }
 
 var _ store.EventBuffer = (*eventBuffer)(nil)
@@ -52,7 +51,6 @@ func (s *eventBuffer) DoDecryptionTxn(ctx context.Context, fn func(context.Conte
 // not handled, or nil. For a new message it reads nothing.
 func (s *eventBuffer) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
 	k := eventRef(hash)
-	s.begin(k.name)
 	if !s.isWaiting(k.name) {
 		return nil, nil //nolint:nilnil // the interface wants it so
 	}
@@ -82,37 +80,14 @@ func (s *eventBuffer) PutBufferedEvent(ctx context.Context, hash [32]byte, plain
 // a refusal of the host it does nothing, because whatsmeow also clears messages
 // that the host has not seen.
 func (s *eventBuffer) ClearBufferedEventPlaintext(ctx context.Context, hash [32]byte) error {
-	return s.clear(ctx, eventRef(hash).name)
-}
-
-func (s *eventBuffer) clear(ctx context.Context, name string) error {
-	if s.isRefused() || !s.isWaiting(name) {
+	k := eventRef(hash)
+	if s.isRefused() || !s.isWaiting(k.name) {
 		return nil
 	}
 	if s.ring.batchOf(ctx) == nil { // a decryption may be rolled back
-		s.setWaiting(name, false)
+		s.setWaiting(k.name, false)
 	}
-	return s.ring.putLater(ctx, ref{kindEvent, name}, record{})
-}
-
-// begin notes whose plaintext is looked for. whatsmeow does that before each decryption, and
-// handles one message at a time.
-func (s *eventBuffer) begin(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = name
-}
-
-// Plaintext names the plaintext of the message that is being handled, for Handled.
-func (r *Ring) Plaintext() string {
-	r.buffer.mu.Lock()
-	defer r.buffer.mu.Unlock()
-	return r.buffer.last
-}
-
-// Handled removes the plaintext of a message that the host has stored.
-func (r *Ring) Handled(ctx context.Context, plaintext string) error {
-	return r.buffer.clear(ctx, plaintext)
+	return s.ring.putLater(ctx, k, record{})
 }
 
 func (s *eventBuffer) isWaiting(name string) bool {

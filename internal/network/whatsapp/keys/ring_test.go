@@ -288,7 +288,7 @@ func TestAnyChangeMakesDurableWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*testing.T, ring) error{
 		"flush started, and another write": func(t *testing.T, r ring) error {
-			r.flushes(t)
+			must(t, r.StartFlush(t.Context()))
 			return r.store.db.Settings.Set(t.Context(), "a", "b")
 		},
 		"send": func(t *testing.T, r ring) error {
@@ -331,7 +331,7 @@ func TestNothingIsDurableWithoutWhatItWasMadeFrom(t *testing.T) {
 	must(t, r.PutSession(t.Context(), address, []byte("one")))
 	mend := s.failWrites(t, kindEvent)
 	must(t, r.receive(t.Context(), 1, "two"))
-	r.flushes(t) // will fail, and nobody has waited yet
+	must(t, r.StartFlush(t.Context())) // will fail, and nobody has waited yet
 	err := r.PutManySessions(t.Context(), map[string][]byte{address: []byte("three")})
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("send = %v, want that the key store is not available", err)
@@ -762,11 +762,4 @@ func TestNamesDiffer(t *testing.T) {
 			}
 		}
 	}
-}
-
-// flushes starts a flush and does not wait for it.
-func (r ring) flushes(t *testing.T) {
-	t.Helper()
-	_, err := r.StartFlush(t.Context())
-	must(t, err)
 }

@@ -201,12 +201,11 @@ func (r *Ring) putLater(ctx context.Context, k ref, rec record) error {
 
 // StartFlush hands all pending records to the database without waiting. A
 // write that follows it is committed after them, usually in the same
-// transaction, for which they wait a few milliseconds. The function that StartFlush
-// returns waits until they are on disk.
-func (r *Ring) StartFlush(ctx context.Context) (durable func() error, err error) {
-	return query(ctx, r, func() (func() error, error) {
-		wait, err := r.startFlush(ctx, true)
-		return func() error { return run(ctx, r, wait) }, err
+// transaction, for which they wait a few milliseconds.
+func (r *Ring) StartFlush(ctx context.Context) error {
+	return run(ctx, r, func() error {
+		_, err := r.startFlush(ctx, true)
+		return err
 	})
 }
 
