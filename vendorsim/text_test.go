@@ -125,6 +125,9 @@ func TestReceiptsOfWhatIsNot(t *testing.T) {
 func TestInboundWaitsForTheClient(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")
+	if err := v.WithholdStateKeys(alice); err != nil { // the message with the key might wait too
+		t.Fatal(err)
+	}
 	c := link(t, v, alice)
 	c.wa.Disconnect()
 	until(t, v, "alice is offline", func() bool { return !v.Accounts()[0].Online })
