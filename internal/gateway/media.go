@@ -133,7 +133,7 @@ func (g Media) Open(ctx context.Context, c access.Caller, id postern.MediaID) (p
 }
 
 // Thumbnail returns a small JPEG of a video: the one that its sender attached, or that was made to
-// send it. It is nil if there is none, or if the video cannot be read.
+// send it. It is nil if the video has no thumbnail or is not ready.
 func (g Media) Thumbnail(ctx context.Context, c access.Caller, id postern.MediaID) ([]byte, error) {
 	row, err := g.get(ctx, c, id)
 	if err != nil || row.Status != postern.MediaReady {
@@ -156,7 +156,9 @@ func (g Media) thumbnailIn(id postern.MediaID, sealed []byte) []byte {
 	var found struct {
 		Thumbnail []byte `json:"thumbnail"`
 	}
-	_ = json.Unmarshal(b, &found) // the source of a file at a URL is not one
+	if json.Unmarshal(b, &found) != nil {
+		return nil // the source of a file that is fetched from a URL is not JSON
+	}
 	return found.Thumbnail
 }
 

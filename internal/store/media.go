@@ -299,8 +299,8 @@ func (s Blobs) Held(ctx context.Context, ws postern.WorkspaceID, hash string) (b
 	return holds(hash, held), err
 }
 
-// Release takes a blob that no file has off the count, and reports whether there is none. A file
-// that is being added when it is called counts as one that has it.
+// Release stops counting a blob if no file uses it, and reports whether it did. A file that is being
+// added at that time counts as a user.
 //
 // Single writer: count.
 func (s Blobs) Release(ctx context.Context, ws postern.WorkspaceID, hash string) (free bool, err error) {

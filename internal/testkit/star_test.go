@@ -69,7 +69,7 @@ func TestStarsGoBothWays(t *testing.T) {
 		}
 		var list struct{ Data []postern.Message }
 		if a.c.Call("GET", "/v1/messages", nil, 200, &list); len(list.Data) != 2 {
-			t.Errorf("%d messages are listed, want 2: stars are none", len(list.Data))
+			t.Errorf("%d messages are listed, want 2: a star is not a message", len(list.Data))
 		}
 	})
 }

@@ -34,7 +34,7 @@ type File struct {
 	Length        string // "0:12"; "": unknown
 	Alt           string // what it shows, in words
 	Width, Height int    // as it is shown
-	Poster        string // where a small picture of a video is served; "": there is none
+	Poster        string // URL of the small picture of a video; "" if it has none
 	Loops         bool   // a video that plays again and again
 	State         string // "pending", "ready", "failed" or "expired"
 	Why           string // why it failed; "": unknown

@@ -24,7 +24,7 @@ type Device struct {
 	Reason   string // why, as a sentence; "": nothing to say
 	Mode     string // "live" or "sandbox"; the latter is shown
 	LastSeen time.Time
-	Until    time.Time // when a restriction ends; zero: unknown, or there is none
+	Until    time.Time // when a restriction ends; zero if unknown or not restricted
 }
 
 // maxWords limits the length of a status that this package does not know.

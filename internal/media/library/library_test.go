@@ -44,12 +44,13 @@ func (m *memory) Release(_ context.Context, _ postern.WorkspaceID, hash string) 
 	return free, nil
 }
 
-func (m *memory) Unheld(_ context.Context, free func(postern.WorkspaceID, string) error) (err error) {
+func (m *memory) Unheld(ctx context.Context, free func(postern.WorkspaceID, string) error) (err error) {
 	m.mu.Lock()
 	list := slices.Sorted(maps.Keys(m.counted))
 	m.mu.Unlock()
 	for _, hash := range list {
-		if held, _ := m.Held(context.Background(), workspace, hash); !held {
+		held, failed := m.Held(ctx, workspace, hash)
+		if err = errors.Join(err, failed); failed == nil && !held {
 			err = errors.Join(err, free(workspace, hash))
 		}
 	}

@@ -26,7 +26,7 @@ var (
 // and whatsmeow does not write it. The same happens if the message may not leave.
 type outgoing struct {
 	mu       sync.Mutex // guards the fields below
-	id       string     // of the message that is being sent; "" if there is none
+	id       string     // of the message that is being sent; "" between messages
 	mayLeave func() error
 	cancel   context.CancelFunc
 	fate     fate

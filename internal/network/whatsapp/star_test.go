@@ -58,8 +58,8 @@ func TestStarsReachThePhone(t *testing.T) {
 	id := sent(t, c, "3EB000000000000000A0")
 	one := starOf(id, true)
 	for range 2 { // a repetition has no other effect
-		if at, err := c.Send(t.Context(), one); err != nil || time.Since(at) > time.Minute {
-			t.Fatalf("star = %v, %v", at, err)
+		if _, err := c.Send(t.Context(), one); err != nil {
+			t.Fatal("star:", err)
 		}
 		w.shows(t, id, true)
 	}

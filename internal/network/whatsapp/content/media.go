@@ -230,8 +230,8 @@ func declaredLength(seconds uint32) float64 {
 	return float64(seconds)
 }
 
-// betterOf returns the network id of the picture or video of which a message is the same one in
-// better quality; "" if it is none.
+// betterOf returns the network id of the picture or video that a message repeats in better quality,
+// or "" if the message repeats nothing.
 func betterOf(m *waE2E.Message) string {
 	a := m.GetMessageContextInfo().GetMessageAssociation()
 	switch a.GetAssociationType() {

@@ -73,7 +73,7 @@ func (s *State) send(ctx context.Context, info appstate.PatchInfo, mayLeave func
 	if err := mayLeave(); err != nil {
 		return err
 	}
-	ctx, _ = s.ring.Draft(ctx)
+	ctx, _ = s.ring.Draft(ctx) // the draft is never saved
 	return s.cli.SendAppState(ctx, info)
 }
 
