@@ -193,7 +193,7 @@ func (w *wire) abort() {
 		cancel()
 	}
 	if s != nil {
-		_ = s.ReadWriteCloser.Close() // an error changes nothing
+		s.cut()
 	}
 }
 
@@ -222,19 +222,28 @@ type stream struct {
 	limit *rate.Limiter
 	begun bool          // the vendor has sent something
 	last  *bytes.Reader // the empty frame, once it is needed
-	once  sync.Once
-	gone  chan struct{} // closed by Close
+
+	cutOnce, closeOnce sync.Once
+	isCut              chan struct{} // closed by cut
+	gone               chan struct{} // closed by Close
 }
 
 func newStream(rwc io.ReadWriteCloser, w *wire) *stream {
 	return &stream{
-		ReadWriteCloser: rwc, wire: w, limit: rate.NewLimiter(readRate, readBurst), gone: make(chan struct{}),
+		ReadWriteCloser: rwc, wire: w, limit: rate.NewLimiter(readRate, readBurst),
+		isCut: make(chan struct{}), gone: make(chan struct{}),
 	}
+}
+
+// cut ends the connection below. A Read that waits returns at once.
+func (s *stream) cut() {
+	s.cutOnce.Do(func() { close(s.isCut) })
+	_ = s.ReadWriteCloser.Close() // an error changes nothing
 }
 
 // Close is called by whatsmeow's WebSocket after it has stopped reading.
 func (s *stream) Close() error {
-	s.once.Do(func() { close(s.gone) })
+	s.closeOnce.Do(func() { close(s.gone) })
 	return s.ReadWriteCloser.Close()
 }
 
@@ -247,13 +256,27 @@ func (s *stream) closed() bool {
 	}
 }
 
+// pace waits until n more bytes may be handed over, or the connection is cut.
+func (s *stream) pace(n int) {
+	delay := s.limit.ReserveN(time.Now(), n).Delay()
+	if delay <= 0 {
+		return
+	}
+	wait := time.NewTimer(delay)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-s.isCut:
+	}
+}
+
 // Read returns what the vendor sends.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.last != nil {
 		return s.last.Read(p)
 	}
 	n, err := s.ReadWriteCloser.Read(p[:min(len(p), readBurst)])
-	time.Sleep(s.limit.ReserveN(time.Now(), n).Delay())
+	s.pace(n)
 	closing := n > 0 && p[0] == 0x88 && !s.begun // a WebSocket close instead of an answer
 	if (err != nil && n == 0 || closing) && s.wire.waiting() && !s.closed() {
 		s.last = bytes.NewReader([]byte(emptyFrame))

@@ -37,3 +37,22 @@ func TestStreamReadsABoundedRate(t *testing.T) {
 		})
 	}
 }
+
+func TestCutEndsAReadThatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStream(closable{bytes.NewBuffer(make([]byte, 2*readBurst))}, &wire{settled: true, saw: func([]byte) {}})
+		began, done := time.Now(), make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = s.Read(make([]byte, readBurst))
+			_, _ = s.Read(make([]byte, readBurst)) // waits for a second
+		}()
+		synctest.Wait()
+		s.cut()
+		<-done
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the read returned after %s", took)
+		}
+	})
+}
