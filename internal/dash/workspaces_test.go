@@ -38,8 +38,10 @@ func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
+	acme := s.workspace()
 	other := s.belongs(1)[0]
-	if err := s.db.Workspaces.SetPlan(t.Context(), s.workspace(), postern.Plan{Name: "of-yesterday"}, 1); err != nil {
+	c.want(c.post("/workspace", url.Values{"workspace": {string(acme)}}), http.StatusSeeOther, "/")
+	if err := s.db.Workspaces.SetPlan(t.Context(), acme, postern.Plan{Name: "of-yesterday"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/", "/devices?after=x", "/keys"} {
@@ -49,7 +51,7 @@ func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
 	c.want(c.post("/devices", url.Values{"name": {"Support"}}), http.StatusForbidden, "")
 	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
 	c.says("/", "team 000")
-	c.want(c.post("/workspace", url.Values{"workspace": {string(s.workspace())}}), http.StatusSeeOther, "/")
+	c.want(c.post("/workspace", url.Values{"workspace": {string(acme)}}), http.StatusSeeOther, "/")
 	c.want(c.get("/"), http.StatusForbidden, "")
 	c.want(c.post("/signout", nil), http.StatusSeeOther, "/signin")
 	c.want(c.get("/workspaces"), http.StatusSeeOther, "/signin?next=%2Fworkspaces")
