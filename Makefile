@@ -17,8 +17,9 @@ RACE     := -race -gcflags=go.mau.fi/util/exsync=-race=false -gcflags=go.mau.fi/
 export GORACE ?= atexit_sleep_ms=20
 
 export CGO_ENABLED ?= 0
-# Build releases and tests with the same flags, so that each package is built once.
-export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+# Build releases and tests with the same flags, so that each package is built once. Without the
+# commit in each package, a new commit or clone uses what was built for the last one.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -buildvcs=false)
 
 .DEFAULT_GOAL := help
 .PHONY: help build up demo test test-long chaos lint bench fmt deps
@@ -43,7 +44,8 @@ test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
 	$(GO) test -tags failpoints -run FailPoint ./internal/store
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m $$($(GO) list ./... | grep -v '^postern/internal/chaos$$')
+	CGO_ENABLED=1 TMPDIR=$$(./scripts/testdir) GOTMPDIR=$${TMPDIR:-/tmp} $(GO) test $(RACE) -timeout 60m \
+	  $$($(GO) list ./... | grep -v '^postern/internal/chaos$$')
 	$(GO) test -timeout 60m ./internal/chaos
 	$(MAKE) --no-print-directory browser-test verify-webhooks web-check demo-check
 	@echo "ok: all tests passed"
