@@ -143,6 +143,7 @@ func letActionsHappen(c *testkit.Client, d postern.Device, hooks *testkit.Receiv
 	c.Call("POST", "/v1/messages/"+string(later.ID)+"/cancel", nil, 200, nil)
 	hooks.Await(postern.MessageCanceled)
 	m := send(c, d, reader, "Your order 19 is on its wey.")
+	c.AwaitMessage(m.ID, postern.Read) // what is shown of a message must not depend on the time
 	act("PUT", m.ID, "/reaction", map[string]any{"emoji": "👍"}, postern.MessageReaction)
 	act("PATCH", m.ID, "", map[string]any{"body": "Your order 19 is on its way."}, postern.MessageEdited)
 	act("PUT", m.ID, "/pin", nil, postern.MessagePinned)
@@ -154,6 +155,7 @@ func letActionsHappen(c *testkit.Client, d postern.Device, hooks *testkit.Receiv
 		"deviceId": d.ID, "to": reader, "type": "poll",
 		"poll": map[string]any{"question": "Where shall we meet?", "options": []string{"At the office", "Online"}},
 	}, 202, &m)
+	c.AwaitMessage(m.ID, postern.Read)
 	act("POST", m.ID, "/votes", map[string]any{"options": []string{"Online"}}, postern.PollVote)
 }
 
