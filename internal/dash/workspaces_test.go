@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/access"
 	"postern/internal/gateway"
@@ -14,10 +16,14 @@ import (
 	"postern/internal/postern"
 )
 
-// belongs makes workspaces that the first user belongs to.
+// belongs makes workspaces that the first user belongs to, each at a later time than the last:
+// lists are in the order of creation.
 func (s *site) belongs(n int) (list []postern.Workspace) {
 	s.t.Helper()
 	for i := range n {
+		for before := postern.TimeOf(time.Now()); postern.TimeOf(time.Now()) == before; {
+			runtime.Gosched()
+		}
 		ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(), gateway.NewWorkspace{
 			Name: fmt.Sprintf("team %03d", i), Plan: "growth",
 		})
