@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -386,6 +387,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.health.Set("")
 	a.log.InfoContext(ctx, "serving",
 		"url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
+	debug.FreeOSMemory() // the start used twice as much as the server needs
 	select {
 	case <-ctx.Done():
 	case <-failed.Done(): // a goroutine of the group has returned an error

@@ -9,8 +9,17 @@ import (
 	root "postern"
 )
 
-//go:embed pages assets
+//go:embed pages assets/docs.js assets/style.css
 var files embed.FS
+
+// The large files stay in the executable until somebody asks for them. An embed.FS would copy them
+// into memory, where they would be for as long as the server runs.
+var (
+	//go:embed assets/scalar.js
+	script []byte
+	//go:embed assets/scalar.licences.txt
+	licences []byte
+)
 
 // Page is a file that is served as it is.
 type Page struct {
@@ -53,8 +62,8 @@ func Pages(problems []Problem) (map[string]Page, error) {
 		"/docs/changelog":           changelog,
 		"/docs/style.css":           {"text/css; charset=utf-8", file("assets/style.css"), plainPolicy},
 		"/docs/docs.js":             {"text/javascript; charset=utf-8", file("assets/docs.js"), plainPolicy},
-		"/docs/scalar.js":           {"text/javascript; charset=utf-8", file("assets/scalar.js"), plainPolicy},
-		"/docs/scalar.licences.txt": {"text/plain; charset=utf-8", file("assets/scalar.licences.txt"), plainPolicy},
+		"/docs/scalar.js":           {"text/javascript; charset=utf-8", script, plainPolicy},
+		"/docs/scalar.licences.txt": {"text/plain; charset=utf-8", licences, plainPolicy},
 	}
 	for _, p := range problems {
 		if list["/problems/"+p.Reason], err = render(view{Title: p.Title, Problem: p}); err != nil {

@@ -47,12 +47,15 @@ var readPages = sync.OnceValues(func() (map[string]*page, error) { //nolint:goch
 type page struct {
 	reference.Page
 
-	tag string
+	tag func() string // its entity tag
 }
 
+// newPage reads the page when it is first requested, not before: some are large.
 func newPage(p reference.Page) *page {
-	sum := sha256.Sum256(p.Body)
-	return &page{Page: p, tag: `W/"` + hex.EncodeToString(sum[:8]) + `"`}
+	return &page{Page: p, tag: sync.OnceValue(func() string {
+		sum := sha256.Sum256(p.Body)
+		return `W/"` + hex.EncodeToString(sum[:8]) + `"`
+	})}
 }
 
 // ServeHTTP answers with the file. It contains nothing that is secret, so it may be compressed.
@@ -62,7 +65,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Content-Security-Policy", p.Policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("ETag", p.tag)
+	h.Set("ETag", p.tag())
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("Content-Type", p.Type)
 	h.Set("Content-Length", strconv.Itoa(len(p.Body)))
