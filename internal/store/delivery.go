@@ -126,6 +126,37 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 	return d, err
 }
 
+var hasten = db.NewStatement("place, delivery, due",
+	`UPDATE delivery SET due_at = @due, earlier = earlier + 1 [FROM @rows] WHERE n = @place AND id = @delivery
+	AND status = 'pending' AND attempts > 2 * earlier AND due_at > @due`)
+
+// Hasten makes up to limit deliveries of an endpoint due now that wait for another attempt, oldest
+// first, and returns how many. This attempt does not count as one of the round's: when it fails,
+// the next gap is as long as the one that was cut short. It leaves out a delivery of which half the
+// attempts were such ones, or belonged to earlier rounds.
+func (s Deliveries) Hasten(ctx context.Context, endpoint postern.EndpointID, now postern.Time,
+	limit int) (n int, err error) {
+	var rows [][]any
+	err = s.db.Rows(ctx, `SELECT d.n, d.id FROM delivery d WHERE d.endpoint_id = $1 AND d.status = 'pending'`+again+`
+		AND d.due_at > $2 AND d.attempts > 2 * d.earlier ORDER BY d.n LIMIT $3 + 0`, []any{endpoint, now, limit},
+		func(r *sql.Rows) error {
+			var place int64
+			var id postern.DeliveryID
+			err := r.Scan(&place, &id)
+			rows = append(rows, []any{place, id, now})
+			return err
+		})
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		changed, err := t.Each(hasten, rows)
+		n = int(changed)
+		return err
+	}))
+	return n, err
+}
+
 // checkRetriable returns an error when the delivery cannot be made: it does not exist, its
 // endpoint is not active, or its content was removed.
 func checkRetriable(t *db.Tx, ws postern.WorkspaceID, id postern.DeliveryID) error {

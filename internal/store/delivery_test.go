@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -241,6 +242,54 @@ func TestDeliveriesOfADisabledEndpointWait(t *testing.T) {
 		}
 		if got := next(); got[0] != 0 || got[1] != 0 {
 			t.Errorf("next attempts of a disabled endpoint: %v, want none", got)
+		}
+	})
+}
+
+func TestDeliveriesThatWaitAreHastenedOldestFirst(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		e, other := newEndpoint(t, db, d.WorkspaceID, "message.*"), newEndpoint(t, db, d.WorkspaceID, "message.*")
+		for _, id := range []postern.EndpointID{e.ID, other.ID} {
+			if err := db.Endpoints.Activate(t.Context(), id, testNow); err != nil {
+				t.Fatal(err)
+			}
+		}
+		receiveN(t, db, d, 4)
+		later := testNow.Add(time.Hour)
+		fail := func(id postern.EndpointID, now postern.Time, most int) (list []DueDelivery) {
+			list, err := db.Deliveries.Due(t.Context(), id, now, true, most)
+			for i, one := range list {
+				err = errors.Join(err, db.Deliveries.FinishAttempt(t.Context(), Attempt{
+					DeliveryID: one.ID, Row: one.Row, EndpointID: id, Number: one.Attempts + 1, At: now, Ended: now, Reason: "status",
+					HTTPStatus: 500, Status: postern.DeliveryPending, DueAt: later.Add(-time.Duration(i) * time.Minute),
+				}))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		hasten := func(now postern.Time, limit, want int) {
+			t.Helper()
+			if n, err := db.Deliveries.Hasten(t.Context(), e.ID, now, limit); n != want || err != nil {
+				t.Errorf("%d are hastened, want %d: %v", n, want, err)
+			}
+		}
+		failed := fail(e.ID, testNow, 3) // the fourth waits for its first attempt
+		fail(other.ID, testNow, 4)
+		hasten(testNow.Add(time.Second), 2, 2)
+		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(time.Second), false, 10)
+		if err != nil || len(due) != 2 || due[0].ID != failed[0].ID || due[1].ID != failed[1].ID || due[0].Earlier != 1 {
+			t.Errorf("due are %+v: %v", due, err)
+		}
+		hasten(testNow.Add(time.Second), 10, 1)
+		hasten(testNow.Add(time.Second), 10, 0) // they are due
+		fail(e.ID, testNow.Add(2*time.Second), 10)
+		hasten(testNow.Add(3*time.Second), 10, 1) // half of the others' attempts were hastened
+		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1 AND due_at < $2`, other.ID, later.Add(-time.Hour/2)); n != 0 {
+			t.Errorf("%d of another endpoint are due", n)
 		}
 	})
 }

@@ -229,6 +229,16 @@ func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (post
 	return e, err
 }
 
+// Outage returns since when an endpoint has been failing, and how many attempts in a row have
+// failed; zero for both if the last one succeeded.
+func (s Endpoints) Outage(ctx context.Context, id postern.EndpointID) (since postern.Time, failures int, err error) {
+	err = s.db.Row(ctx, `SELECT failing_since, failures FROM endpoint WHERE id = $1`, []any{id}, &since, &failures)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return since, failures, err
+}
+
 // PendingHandshakes lists, over all workspaces, the endpoints with an unfinished handshake,
 // of their URL or of a new URL, in the order in which they are due.
 func (s Endpoints) PendingHandshakes(ctx context.Context) ([]postern.Endpoint, error) {

@@ -28,7 +28,7 @@ type attempt struct {
 type report struct {
 	id       postern.DeliveryID
 	answered bool    // this is the first report
-	verdict  verdict // first report: how the endpoint answered
+	verdict  verdict // how the endpoint answered
 	shared   bool    // first report: the attempt used a shared slot
 	size     int     // first report: bytes of the body, which is no longer held
 	chat     string  // second report: the chat, if its events keep their order

@@ -50,6 +50,9 @@ type lane struct {
 	own       bool // the lane's own slot is taken
 	shared    bool // the slot taken last is a shared one
 	halted    bool // no POST starts until all answers are durable
+
+	outage   outage
+	recovery recovery
 }
 
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
@@ -58,7 +61,7 @@ func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
 		fresh: make(chan struct{}, 1), wake: make(chan struct{}, 1), fits: make(chan struct{}, 1),
 		done: make(chan report, (2+unrecorded)*maxInFlight), endpoint: &postern.Endpoint{},
 		stale: true, more: true, lineAt: never, width: maxInFlight,
-		held: map[postern.DeliveryID]struct{}{},
+		held: map[postern.DeliveryID]struct{}{}, recovery: newRecovery(),
 	}
 }
 
@@ -84,6 +87,9 @@ func (l *lane) run(ctx, work context.Context) {
 	for l.flying+l.recording > 0 {
 		l.land(<-l.done)
 	}
+	if l.recovery.busy {
+		l.hastened(<-l.recovery.made)
+	}
 	l.unload()
 	l.bodies.forget(l.fits)
 	if err == nil || ctx.Err() != nil {
@@ -106,6 +112,7 @@ func (l *lane) serve(ctx, work context.Context) error {
 			l.due = never // a change of the status starts a new lane
 			return nil
 		}
+		l.hasten(work)
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
@@ -124,12 +131,14 @@ func (l *lane) serve(ctx, work context.Context) error {
 			for len(l.done) > 0 {
 				l.land(<-l.done)
 			}
+		case made := <-l.recovery.made:
+			l.hastened(made)
 		case <-l.fits:
 		case <-timer.C:
 			if wait >= linger {
 				l.unload()
 			}
-			if l.flying+l.recording+len(l.firsts)+len(l.retries) > 0 || l.due <= now() {
+			if l.flying+l.recording+len(l.firsts)+len(l.retries) > 0 || l.recovery.busy || l.due <= now() {
 				continue
 			}
 			if last {
@@ -232,6 +241,11 @@ func (l *lane) refresh(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if l.endpoint.ID == "" {
+		if l.outage.since, l.outage.failures, err = l.db.Endpoints.Outage(ctx, l.id); err != nil {
+			return err
+		}
 	}
 	l.endpoint = &endpoint
 	l.width = min(l.width, l.bound())
@@ -417,9 +431,13 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	a := &attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
 	id, chat, size := d.ID, d.Chat, d.Size
 	l.workers.do(func() {
+		var got verdict
 		a.run(work,
-			func(v verdict) { l.done <- report{id: id, verdict: v, shared: shared, size: size, answered: true} },
-			func(f fate) { l.done <- report{id: id, chat: chat, fate: f} })
+			func(v verdict) {
+				got = v
+				l.done <- report{id: id, verdict: v, shared: shared, size: size, answered: true}
+			},
+			func(f fate) { l.done <- report{id: id, verdict: got, chat: chat, fate: f} })
 	})
 }
 
@@ -440,6 +458,9 @@ func (l *lane) land(r report) {
 	if !r.answered {
 		delete(l.held, r.id)
 		l.recording--
+		if r.verdict != well {
+			l.recorded()
+		}
 		l.halted = l.halted && l.recording > 0
 		if r.fate != fateEnded || l.early { // the delivery has a new due time, or a replay was requested meanwhile
 			l.due, l.early = 0, false
@@ -456,6 +477,7 @@ func (l *lane) land(r report) {
 	l.recording++
 	l.freeSlot(r.shared)
 	l.release(r.size)
+	l.heed(r.verdict)
 	l.adapt(r.verdict)
 }
 

@@ -1,0 +1,119 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"postern/internal/egress"
+	"postern/internal/postern"
+)
+
+// mostAtOnce counts the posts under way.
+type mostAtOnce struct {
+	mu        sync.Mutex
+	now, most int
+}
+
+func (m *mostAtOnce) add(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now += n
+	m.most = max(m.most, m.now)
+}
+
+func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
+	for name, c := range map[string]struct{ events, every, outage time.Duration }{
+		"a minute":    {100, 500 * time.Millisecond, time.Minute},
+		"ten minutes": {1000, 500 * time.Millisecond, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				e := w.active("https://example.com", func(e *postern.Endpoint) { e.MaxInFlight = 8 })
+				var up atomic.Bool
+				var posts mostAtOnce
+				f := &fakePost{answer: func(ctx context.Context, n int) (egress.Answer, error) {
+					posts.add(1)
+					defer posts.add(-1)
+					time.Sleep(20 * time.Millisecond)
+					if up.Load() {
+						return egress.Answer{Status: 200}, nil
+					}
+					return refuse(ctx, n)
+				}}
+				d := w.dispatcher(Options{})
+				d.post = f.post
+				w.start(d)
+				began := time.Now()
+				for range int(c.events) {
+					w.receive("waits")
+					time.Sleep(c.every)
+				}
+				time.Sleep(c.outage - time.Since(began))
+				up.Store(true)
+				f.restart()
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				times := f.times()
+				arrived := 0
+				for _, one := range w.deliveries(e) {
+					if one.Status == postern.DeliverySucceeded {
+						arrived++
+					}
+				}
+				if arrived != int(c.events) {
+					t.Errorf("%d of %d events arrived within 30 s", arrived, c.events)
+				}
+				if posts.most > 8 {
+					t.Errorf("%d posts at once", posts.most)
+				}
+				t.Logf("the first post after %d ms and the last after %d ms", times[0].Milliseconds(), times[len(times)-1].Milliseconds())
+				w.stop()
+			})
+		})
+	}
+}
+
+// An endpoint refuses some events and accepts the others: what it refuses is posted at most twice as
+// often as the schedule says.
+func TestRefusedEventsAreNotHastenedAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", func(e *postern.Endpoint) { e.MaxInFlight = 8 })
+		d := w.dispatcher(Options{})
+		var refused atomic.Int64
+		d.post = func(ctx context.Context, _, _ string, _ http.Header, body []byte) (egress.Answer, error) {
+			if bytes.Contains(body, []byte("refused")) {
+				refused.Add(1)
+				return refuse(ctx, 0)
+			}
+			return egress.Answer{Status: 200}, nil
+		}
+		w.start(d)
+		const events = 20
+		for range events {
+			w.receive("refused")
+		}
+		const attempts = 8 // that the schedule makes in six hours
+		for range 6 * 60 {
+			time.Sleep(time.Minute)
+			w.receive("accepted")
+		}
+		synctest.Wait()
+		if n := refused.Load(); n > 2*attempts*events {
+			t.Errorf("%d attempts of %d events that are refused", n, events)
+		}
+		for _, one := range w.deliveries(e) {
+			if one.Status == postern.DeliveryExhausted {
+				t.Fatalf("exhausted after %d attempts", one.Attempts)
+			}
+		}
+		w.stop()
+	})
+}
