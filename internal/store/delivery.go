@@ -126,24 +126,36 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 	return d, err
 }
 
-var hasten = db.NewStatement("place, delivery, due",
-	`UPDATE delivery SET due_at = @due, earlier = earlier + 1 [FROM @rows] WHERE n = @place AND id = @delivery
-	AND status = 'pending' AND attempts > 2 * earlier AND due_at > @due`)
+var hasten = db.NewStatement("place, delivery, due, limited",
+	`UPDATE delivery SET due_at = @due, earlier = earlier + 1, hastened = hastened + @limited [FROM @rows]
+	WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts > earlier AND due_at > @due`)
 
 // Hasten makes up to limit deliveries of an endpoint due now that wait for another attempt, oldest
 // first, and returns how many. This attempt does not count as one of the round's: when it fails,
 // the next gap is as long as the one that was cut short. It leaves out a delivery of which half the
-// attempts were such ones, or belonged to earlier rounds.
+// attempts were made because of Hasten.
 func (s Deliveries) Hasten(ctx context.Context, endpoint postern.EndpointID, now postern.Time,
 	limit int) (n int, err error) {
+	return s.hasten(ctx, `attempts > 2 * hastened ORDER BY n`, endpoint, now, limit, 1)
+}
+
+// Probe makes the delivery of an endpoint due now that waits for another attempt and would be due
+// first, and reports whether there is one. This attempt does not count, as with Hasten.
+func (s Deliveries) Probe(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (ok bool, err error) {
+	n, err := s.hasten(ctx, `attempts > earlier ORDER BY due_at, n`, endpoint, now, 1, 0)
+	return n > 0, err
+}
+
+func (s Deliveries) hasten(ctx context.Context, which string, endpoint postern.EndpointID, now postern.Time,
+	limit, limited int) (n int, err error) {
 	var rows [][]any
-	err = s.db.Rows(ctx, `SELECT d.n, d.id FROM delivery d WHERE d.endpoint_id = $1 AND d.status = 'pending'`+again+`
-		AND d.due_at > $2 AND d.attempts > 2 * d.earlier ORDER BY d.n LIMIT $3 + 0`, []any{endpoint, now, limit},
+	err = s.db.Rows(ctx, `SELECT n, id FROM delivery d WHERE endpoint_id = $1 AND status = 'pending'`+again+`
+		AND due_at > $2 AND attempts > earlier AND `+which+` LIMIT $3 + 0`, []any{endpoint, now, limit},
 		func(r *sql.Rows) error {
 			var place int64
 			var id postern.DeliveryID
 			err := r.Scan(&place, &id)
-			rows = append(rows, []any{place, id, now})
+			rows = append(rows, []any{place, id, now, limited})
 			return err
 		})
 	if err != nil || len(rows) == 0 {

@@ -229,10 +229,13 @@ func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (post
 	return e, err
 }
 
-// Outage returns since when an endpoint has been failing, and how many attempts in a row have
-// failed; zero for both if the last one succeeded.
+// Outage returns since when an endpoint has been failing, and how many attempts in a row have failed.
+// Failures is zero when all deliveries that wait for another attempt had failed before that time:
+// the endpoint may refuse them and accept others.
 func (s Endpoints) Outage(ctx context.Context, id postern.EndpointID) (since postern.Time, failures int, err error) {
-	err = s.db.Row(ctx, `SELECT failing_since, failures FROM endpoint WHERE id = $1`, []any{id}, &since, &failures)
+	err = s.db.Row(ctx, `SELECT failing_since, CASE WHEN failures > 0 AND EXISTS (SELECT 1 FROM delivery d
+		WHERE d.endpoint_id = e.id AND d.status = 'pending'`+again+` AND d.first_attempt_at >= e.failing_since)
+		THEN failures ELSE 0 END FROM endpoint e WHERE id = $1`, []any{id}, &since, &failures)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

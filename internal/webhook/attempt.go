@@ -27,12 +27,13 @@ type attempt struct {
 // outcome is durable.
 type report struct {
 	id       postern.DeliveryID
-	answered bool    // this is the first report
-	verdict  verdict // how the endpoint answered
-	shared   bool    // first report: the attempt used a shared slot
-	size     int     // first report: bytes of the body, which is no longer held
-	chat     string  // second report: the chat, if its events keep their order
-	fate     fate    // second report
+	answered bool         // this is the first report
+	verdict  verdict      // how the endpoint answered
+	first    postern.Time // first report: when the delivery had been attempted first; 0 if never
+	shared   bool         // first report: the attempt used a shared slot
+	size     int          // first report: bytes of the body, which is no longer held
+	chat     string       // second report: the chat, if its events keep their order
+	fate     fate         // second report
 }
 
 // fate is what follows from an attempt.

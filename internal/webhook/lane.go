@@ -243,9 +243,11 @@ func (l *lane) refresh(ctx context.Context) error {
 		return err
 	}
 	if l.endpoint.ID == "" {
-		if l.outage.since, l.outage.failures, err = l.db.Endpoints.Outage(ctx, l.id); err != nil {
+		o := &l.outage
+		if o.since, o.failures, err = l.db.Endpoints.Outage(ctx, l.id); err != nil {
 			return err
 		}
+		o.after = o.since
 	}
 	l.endpoint = &endpoint
 	l.width = min(l.width, l.bound())
@@ -385,7 +387,7 @@ func (l *lane) readRetries(ctx context.Context) error {
 	if l.lineAt, ok, err = l.db.Deliveries.NextInLine(ctx, l.id, at); !ok {
 		l.lineAt = never
 	}
-	l.due = min(l.due, l.lineAt)
+	l.due = min(l.due, l.lineAt, l.nextProbe())
 	return err
 }
 
@@ -429,13 +431,13 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	l.flying++
 	l.remove(d.ID)
 	a := &attempt{Dispatcher: l.Dispatcher, endpoint: l.endpoint, signer: l.signer, delivery: d}
-	id, chat, size := d.ID, d.Chat, d.Size
+	id, chat, size, first := d.ID, d.Chat, d.Size, d.FirstAttemptAt
 	l.workers.do(func() {
 		var got verdict
 		a.run(work,
 			func(v verdict) {
 				got = v
-				l.done <- report{id: id, verdict: v, shared: shared, size: size, answered: true}
+				l.done <- report{id: id, verdict: v, first: first, shared: shared, size: size, answered: true}
 			},
 			func(f fate) { l.done <- report{id: id, verdict: got, chat: chat, fate: f} })
 	})
@@ -477,7 +479,7 @@ func (l *lane) land(r report) {
 	l.recording++
 	l.freeSlot(r.shared)
 	l.release(r.size)
-	l.heed(r.verdict)
+	l.heed(r.verdict, r.first)
 	l.adapt(r.verdict)
 }
 

@@ -28,9 +28,15 @@ func (m *mostAtOnce) add(n int) {
 }
 
 func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
-	for name, c := range map[string]struct{ events, every, outage time.Duration }{
-		"a minute":    {100, 500 * time.Millisecond, time.Minute},
-		"ten minutes": {1000, 500 * time.Millisecond, 10 * time.Minute},
+	for name, c := range map[string]struct {
+		events                int
+		every, outage, within time.Duration
+	}{
+		"one event":            {1, 0, time.Minute, 10 * time.Second},
+		"a minute":             {100, 500 * time.Millisecond, time.Minute, 10 * time.Second},
+		"a minute, at once":    {100, 0, time.Minute, 10 * time.Second},
+		"ten minutes":          {1000, 500 * time.Millisecond, 10 * time.Minute, 30 * time.Second},
+		"ten minutes, at once": {1000, 0, 10 * time.Minute, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,14 +57,15 @@ func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
 				d.post = f.post
 				w.start(d)
 				began := time.Now()
-				for range int(c.events) {
+				for range c.events {
 					w.receive("waits")
 					time.Sleep(c.every)
 				}
 				time.Sleep(c.outage - time.Since(began))
 				up.Store(true)
+				back := time.Now()
 				f.restart()
-				time.Sleep(30 * time.Second)
+				time.Sleep(c.within)
 				synctest.Wait()
 				times := f.times()
 				arrived := 0
@@ -67,13 +74,13 @@ func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
 						arrived++
 					}
 				}
-				if arrived != int(c.events) {
-					t.Errorf("%d of %d events arrived within 30 s", arrived, c.events)
+				if arrived != c.events || len(times) == 0 {
+					t.Fatalf("%d of %d events arrived within %s", arrived, c.events, c.within)
 				}
 				if posts.most > 8 {
 					t.Errorf("%d posts at once", posts.most)
 				}
-				t.Logf("the first post after %d ms and the last after %d ms", times[0].Milliseconds(), times[len(times)-1].Milliseconds())
+				t.Logf("the first post after %s, the last %s after it", f.began.Sub(back), times[len(times)-1])
 				w.stop()
 			})
 		})
