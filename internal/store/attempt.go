@@ -24,6 +24,7 @@ type Attempt struct {
 	Answer     string                 // the response's body, at most its first KiB
 	Status     postern.DeliveryStatus // of the delivery from now on
 	DueAt      postern.Time           // of the next attempt, while pending
+	NotBefore  postern.Time           // when the receiver may be tried again; 0 if it did not say (Retry-After)
 	Disable    string                 // why to disable the endpoint at once; "" does not
 
 	newRound bool // the delivery starts a new round, as with [Deliveries.Retry]
@@ -127,8 +128,8 @@ func (o *Attempt) firstSuccess() []any {
 }
 
 var updateDelivery = db.NewStatement(
-	"place, delivery, outcome, number, due, began, took, http, reason, said, ended, new_round",
-	`UPDATE delivery SET status = @outcome, attempts = @number, due_at = @due,
+	"place, delivery, outcome, number, due, not_before, began, took, http, reason, said, ended, new_round",
+	`UPDATE delivery SET status = @outcome, attempts = @number, due_at = @due, not_before = @not_before,
 	first_attempt_at = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN 0 WHEN first_attempt_at = 0 THEN @began
 	ELSE first_attempt_at END,
 	earlier = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN @number ELSE earlier END,
@@ -144,8 +145,8 @@ func (o *Attempt) outcome() []any {
 		completed = 0
 	}
 	return []any{
-		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason, o.Answer,
-		completed, o.newRound,
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.NotBefore, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason,
+		o.Answer, completed, o.newRound,
 	}
 }
 

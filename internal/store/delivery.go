@@ -126,47 +126,55 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 	return d, err
 }
 
-var hasten = db.NewStatement("place, delivery, due, limited",
-	`UPDATE delivery SET due_at = @due, earlier = earlier + 1, hastened = hastened + @limited [FROM @rows]
+var hasten = db.NewStatement("place, delivery, due, counted",
+	`UPDATE delivery SET due_at = @due, earlier = earlier + 1, hastened = hastened + @counted [FROM @rows]
 	WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts > earlier AND due_at > @due`)
 
-// Hasten makes up to limit deliveries of an endpoint due now that wait for another attempt, oldest
-// first, and returns how many. This attempt does not count as one of the round's: when it fails,
-// the next gap is as long as the one that was cut short. It leaves out a delivery of which half the
-// attempts were made because of Hasten.
-func (s Deliveries) Hasten(ctx context.Context, endpoint postern.EndpointID, now postern.Time,
-	limit int) (n int, err error) {
-	return s.hasten(ctx, `attempts > 2 * hastened ORDER BY n`, endpoint, now, limit, 1)
+// waiting is the condition that a delivery of an endpoint waits for another attempt, which may be
+// made now.
+const waiting = `endpoint_id = $1 AND status = 'pending'` + again + ` AND attempts > earlier AND due_at > $2
+	AND not_before <= $2`
+
+// Hasten makes up to limit deliveries of an endpoint due now that wait for another attempt, those
+// after a row first. It returns how many, and the last row. The attempt does not count as one of the
+// round's: when it fails, the next gap is as long as the one that was cut short. Hasten leaves out
+// what was attempted after a time, and a delivery of which half the attempts were made by Hasten.
+func (s Deliveries) Hasten(ctx context.Context, endpoint postern.EndpointID, now, attempted postern.Time, after int64,
+	limit int) (n int, last int64, err error) {
+	return s.makeDue(ctx, `SELECT n, id FROM delivery d WHERE `+waiting+` AND last_attempt_at <= $3 AND attempts > 2 * hastened
+		AND n > $4 ORDER BY n LIMIT $5 + 0`, []any{endpoint, now, attempted, after, limit}, now, 1)
 }
 
-// Probe makes the delivery of an endpoint due now that waits for another attempt and would be due
-// first, and reports whether there is one. This attempt does not count, as with Hasten.
-func (s Deliveries) Probe(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (ok bool, err error) {
-	n, err := s.hasten(ctx, `attempts > earlier ORDER BY due_at, n`, endpoint, now, 1, 0)
-	return n > 0, err
+// Probe makes a delivery of an endpoint due now that waits for another attempt, and returns 1 if
+// there is one. Of the oldest it takes the one that was not attempted for the longest time. The
+// attempt does not count, as with Hasten.
+func (s Deliveries) Probe(ctx context.Context, endpoint postern.EndpointID, now postern.Time) (n int, err error) {
+	n, _, err = s.makeDue(ctx, `SELECT n, id FROM (SELECT n, id, last_attempt_at FROM delivery d WHERE `+waiting+`
+		ORDER BY n LIMIT $3 + 0) oldest ORDER BY last_attempt_at, n LIMIT 1`, []any{endpoint, now, probed}, now, 0)
+	return n, err
 }
 
-func (s Deliveries) hasten(ctx context.Context, which string, endpoint postern.EndpointID, now postern.Time,
-	limit, limited int) (n int, err error) {
+// probed is among how many of the oldest deliveries Probe chooses.
+const probed = 1000
+
+func (s Deliveries) makeDue(ctx context.Context, query string, args []any, now postern.Time,
+	counted int) (n int, last int64, err error) {
 	var rows [][]any
-	err = s.db.Rows(ctx, `SELECT n, id FROM delivery d WHERE endpoint_id = $1 AND status = 'pending'`+again+`
-		AND due_at > $2 AND attempts > earlier AND `+which+` LIMIT $3 + 0`, []any{endpoint, now, limit},
-		func(r *sql.Rows) error {
-			var place int64
-			var id postern.DeliveryID
-			err := r.Scan(&place, &id)
-			rows = append(rows, []any{place, id, now, limited})
-			return err
-		})
+	err = s.db.Rows(ctx, query, args, func(r *sql.Rows) error {
+		var id postern.DeliveryID
+		err := r.Scan(&last, &id)
+		rows = append(rows, []any{last, id, now, counted})
+		return err
+	})
 	if err != nil || len(rows) == 0 {
-		return 0, err
+		return 0, 0, err
 	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		changed, err := t.Each(hasten, rows)
 		n = int(changed)
 		return err
 	}))
-	return n, err
+	return n, last, err
 }
 
 // checkRetriable returns an error when the delivery cannot be made: it does not exist, its

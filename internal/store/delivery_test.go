@@ -273,7 +273,7 @@ func TestDeliveriesThatWaitAreHastenedOldestFirst(t *testing.T) {
 		}
 		hasten := func(now postern.Time, limit, want int) {
 			t.Helper()
-			if n, err := db.Deliveries.Hasten(t.Context(), e.ID, now, limit); n != want || err != nil {
+			if n, _, err := db.Deliveries.Hasten(t.Context(), e.ID, now, now, 0, limit); n != want || err != nil {
 				t.Errorf("%d are hastened, want %d: %v", n, want, err)
 			}
 		}

@@ -229,17 +229,32 @@ func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (post
 	return e, err
 }
 
-// Outage returns since when an endpoint has been failing, and how many attempts in a row have failed.
-// Failures is zero when all deliveries that wait for another attempt had failed before that time:
-// the endpoint may refuse them and accept others.
-func (s Endpoints) Outage(ctx context.Context, id postern.EndpointID) (since postern.Time, failures int, err error) {
-	err = s.db.Row(ctx, `SELECT failing_since, CASE WHEN failures > 0 AND EXISTS (SELECT 1 FROM delivery d
-		WHERE d.endpoint_id = e.id AND d.status = 'pending'`+again+` AND d.first_attempt_at >= e.failing_since)
-		THEN failures ELSE 0 END FROM endpoint e WHERE id = $1`, []any{id}, &since, &failures)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+// Outage is what is stored about the failures of an endpoint since its last success. Deliveries that
+// had failed before that do not count: the endpoint may refuse them and accept others.
+type Outage struct {
+	Failing   postern.Time // since when attempts have failed; 0 if the last one succeeded
+	Since     postern.Time // the first attempt that counts; 0 if none does
+	Last      postern.Time // the last one
+	NotBefore postern.Time // until when the receiver asked not to be tried (Retry-After)
+	Failures  int          // in a row; 0 if none counts
+}
+
+// Outage returns the outage of an endpoint; zero if it does not fail.
+func (s Endpoints) Outage(ctx context.Context, id postern.EndpointID) (o Outage, err error) {
+	err = s.db.Row(ctx, `SELECT failing_since, failures FROM endpoint WHERE id = $1`, []any{id}, &o.Failing, &o.Failures)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && o.Failing == 0 {
+		return Outage{}, nil
 	}
-	return since, failures, err
+	if err != nil {
+		return o, err
+	}
+	err = s.db.Row(ctx, `SELECT coalesce(min(first_attempt_at), 0), coalesce(max(last_attempt_at), 0),
+		coalesce(max(not_before), 0) FROM delivery d WHERE endpoint_id = $1 AND status = 'pending'`+again+`
+		AND first_attempt_at >= $2`, []any{id, o.Failing}, &o.Since, &o.Last, &o.NotBefore)
+	if o.Since == 0 {
+		o.Failures = 0
+	}
+	return o, err
 }
 
 // PendingHandshakes lists, over all workspaces, the endpoints with an unfinished handshake,

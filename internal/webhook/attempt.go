@@ -30,6 +30,7 @@ type report struct {
 	answered bool         // this is the first report
 	verdict  verdict      // how the endpoint answered
 	first    postern.Time // first report: when the delivery had been attempted first; 0 if never
+	quiet    postern.Time // first report: the receiver asked not to be tried before this time; 0 if it did not
 	shared   bool         // first report: the attempt used a shared slot
 	size     int          // first report: bytes of the body, which is no longer held
 	chat     string       // second report: the chat, if its events keep their order
@@ -53,7 +54,11 @@ const (
 	unwell                // it failed quickly
 	slow                  // it did not answer in time, or answered 429
 	gone                  // it answered 410 and wants no more events
+	unmade                // nothing was posted, or nothing is known of it
 )
+
+// failed reports whether the verdict is a failure of the endpoint.
+func (v verdict) failed() bool { return v != well && v != unmade }
 
 func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
 	switch {
@@ -67,13 +72,14 @@ func verdictOf(answer egress.Answer, reason egress.Reason) verdict {
 	return unwell
 }
 
-// run makes the POST. It calls answered when the POST has ended and recorded when
+// run makes the POST. It calls answered when the POST has ended, with the time before which the
+// receiver asked not to be tried again, and recorded when
 // its outcome is durable. If ctx ends first, there is no outcome and the delivery
 // stays due.
-func (a *attempt) run(ctx context.Context, answered func(verdict), recorded func(fate)) {
+func (a *attempt) run(ctx context.Context, answered func(verdict, postern.Time), recorded func(fate)) {
 	body, err := a.body(ctx)
 	if err != nil {
-		answered(unwell)
+		answered(unmade, 0)
 		recorded(a.unread(ctx, err))
 		return
 	}
@@ -83,13 +89,13 @@ func (a *attempt) run(ctx context.Context, answered func(verdict), recorded func
 	if ctx.Err() != nil && err != nil {
 		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID,
 			"event", l.id, "attempt", l.number)
-		answered(unwell)
+		answered(unmade, 0)
 		recorded(fateEnded)
 		return
 	}
 	reason := reasonOf(err)
 	o := a.outcome(began, now(), answer, reason)
-	answered(verdictOf(answer, reason))
+	answered(verdictOf(answer, reason), o.NotBefore)
 	a.observe(ctx, o)
 	a.db.Deliveries.FinishAttemptThen(o, func(err error) {
 		if err == nil {
@@ -162,7 +168,7 @@ func (a *attempt) outcome(began, ended postern.Time, answer egress.Answer, reaso
 		first = began
 	}
 	next, again := try{o.Number - d.Earlier, first, ended, answer.RetryAfter, a.jitter()}.next()
-	o.Status, o.DueAt = postern.DeliveryPending, next
+	o.Status, o.DueAt, o.NotBefore = postern.DeliveryPending, next, notBefore(ended, answer.RetryAfter)
 	if !again {
 		o.Status, o.DueAt = postern.DeliveryExhausted, ended
 	}

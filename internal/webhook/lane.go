@@ -243,11 +243,9 @@ func (l *lane) refresh(ctx context.Context) error {
 		return err
 	}
 	if l.endpoint.ID == "" {
-		o := &l.outage
-		if o.since, o.failures, err = l.db.Endpoints.Outage(ctx, l.id); err != nil {
+		if l.outage, err = l.readOutage(ctx); err != nil {
 			return err
 		}
-		o.after = o.since
 	}
 	l.endpoint = &endpoint
 	l.width = min(l.width, l.bound())
@@ -435,9 +433,11 @@ func (l *lane) launch(work context.Context, d store.DueDelivery) {
 	l.workers.do(func() {
 		var got verdict
 		a.run(work,
-			func(v verdict) {
+			func(v verdict, quiet postern.Time) {
 				got = v
-				l.done <- report{id: id, verdict: v, first: first, shared: shared, size: size, answered: true}
+				l.done <- report{
+					id: id, verdict: v, first: first, quiet: quiet, shared: shared, size: size, answered: true,
+				}
 			},
 			func(f fate) { l.done <- report{id: id, verdict: got, chat: chat, fate: f} })
 	})
@@ -460,7 +460,7 @@ func (l *lane) land(r report) {
 	if !r.answered {
 		delete(l.held, r.id)
 		l.recording--
-		if r.verdict != well {
+		if r.verdict.failed() {
 			l.recorded()
 		}
 		l.halted = l.halted && l.recording > 0
@@ -479,7 +479,7 @@ func (l *lane) land(r report) {
 	l.recording++
 	l.freeSlot(r.shared)
 	l.release(r.size)
-	l.heed(r.verdict, r.first)
+	l.heed(r)
 	l.adapt(r.verdict)
 }
 
@@ -494,6 +494,6 @@ func (l *lane) adapt(v verdict) {
 		l.unload()
 	case gone:
 		l.halted = true
-	case unwell: // the answer was quick, so that the slot was not blocked
+	case unwell, unmade: // the answer was quick, so that the slot was not blocked
 	}
 }

@@ -124,3 +124,70 @@ func TestRefusedEventsAreNotHastenedAgainAndAgain(t *testing.T) {
 		w.stop()
 	})
 }
+
+func TestRefusedEventsDoNotHoldUpARecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", func(e *postern.Endpoint) { e.MaxInFlight = 8 })
+		d := w.dispatcher(Options{})
+		var up atomic.Bool
+		var posts atomic.Int64
+		d.post = func(ctx context.Context, _, _ string, _ http.Header, body []byte) (egress.Answer, error) {
+			time.Sleep(20 * time.Millisecond)
+			if !up.Load() {
+				return refuse(ctx, 0)
+			}
+			posts.Add(1)
+			if bytes.Contains(body, []byte("refused")) {
+				return refuse(ctx, 0)
+			}
+			return egress.Answer{Status: 200}, nil
+		}
+		w.start(d)
+		const refused, accepted = 3, 1000
+		for range refused {
+			w.receive("refused")
+		}
+		time.Sleep(40 * time.Minute)
+		for range accepted {
+			w.receive("waits")
+		}
+		time.Sleep(15 * time.Minute)
+		up.Store(true)
+		time.Sleep((refused + 1) * maxProbe) // each of the refused may be the next probe
+		synctest.Wait()
+		waiting := 0
+		for _, one := range w.deliveries(e) {
+			if one.Status != postern.DeliverySucceeded {
+				waiting++
+			}
+		}
+		if n := posts.Load(); waiting != refused || n > accepted+5*refused {
+			t.Errorf("%d deliveries wait after %d posts", waiting, n)
+		}
+		w.stop()
+	})
+}
+
+func TestReceiverThatAskedForAPauseIsNotProbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.active("https://example.com", nil)
+		f := &fakePost{answer: func(context.Context, int) (egress.Answer, error) {
+			return egress.Answer{Status: 503, RetryAfter: time.Hour}, failure("status")
+		}}
+		d := w.dispatcher(Options{})
+		d.post = f.post
+		w.start(d)
+		for range 4 {
+			w.receive("waits")
+			time.Sleep(5 * time.Second)
+		}
+		time.Sleep(50 * time.Minute)
+		synctest.Wait()
+		if n := len(f.times()); n != 4 {
+			t.Errorf("%d posts of 4 events, whose receiver asked for an hour", n)
+		}
+		w.stop()
+	})
+}

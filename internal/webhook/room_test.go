@@ -111,7 +111,7 @@ func TestDeletedDeliveryIsNotPosted(t *testing.T) {
 	w.must(w.db.Endpoints.Delete(t.Context(), e.WorkspaceID, e.ID))
 	a := attempt{Dispatcher: w.dispatcher(Options{}), endpoint: &e, delivery: d}
 	var got []fate
-	a.run(t.Context(), func(verdict) {}, func(f fate) { got = append(got, f) })
+	a.run(t.Context(), func(verdict, postern.Time) {}, func(f fate) { got = append(got, f) })
 	if len(got) != 1 || got[0] != fateEnded {
 		t.Errorf("fate %v, want one end", got)
 	}

@@ -29,3 +29,11 @@ func (t try) next() (at postern.Time, ok bool) {
 	}
 	return min(t.ended.Add(gap), end), true
 }
+
+// notBefore returns when the receiver may be tried again by what it said; 0 if it did not say.
+func notBefore(ended postern.Time, pause time.Duration) postern.Time {
+	if pause < minPause {
+		return 0
+	}
+	return ended.Add(min(pause, maxPause))
+}

@@ -173,7 +173,7 @@ func notification(kind string, body *huma.Schema, example json.RawMessage) *huma
 		Responses: map[string]*huma.Response{
 			"2XX":     {Description: "Accepted. Postern does not read the response body, but shows its first KiB in the delivery log."},
 			"410":     {Description: "The receiver is gone: Postern disables the endpoint at once."},
-			"default": {Description: "Not accepted. A redirect, or no response within 15 seconds, counts as not accepted too. Up to 12 attempts are made within 72 hours. Retry-After is honored."},
+			"default": {Description: "Not accepted. A redirect, or no response within 15 seconds, counts as not accepted too. Up to 12 attempts are made within 72 hours, and more in the first hour of an outage. Retry-After is honored."},
 		},
 	}}
 }
