@@ -39,15 +39,13 @@ demo: build ## run the demo once and exit
 deps: ## install what the tests need besides Go (as root), or list what is missing
 	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium:chromium ffmpeg:ffmpeg npm:npm
 
-# The programs that chaos starts are built without the race detector in any case. They and the
-# browser often wait, so they run side by side.
+# The programs that chaos starts are built without the race detector in any case.
 test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
 	$(GO) test -tags failpoints -run FailPoint ./internal/store
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m $$($(GO) list ./... | grep -v '^postern/internal/chaos$$')
-	$(MAKE) --no-print-directory -j 2 -O chaos-test browser-test
-	$(MAKE) --no-print-directory verify-webhooks web-check demo-check
+	$(MAKE) --no-print-directory chaos-test browser-test verify-webhooks web-check demo-check
 	@echo "ok: all tests passed"
 
 .PHONY: chaos-test
