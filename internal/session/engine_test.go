@@ -353,6 +353,27 @@ func TestAttemptWithoutAConnectionIsInTheTimeline(t *testing.T) {
 	})
 }
 
+// Until its next attempt, a message of which nothing was sent can be canceled.
+func TestMessageIsCanceledAfterAnAttemptWithoutAConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		if err := w.net.Answer(account, network.ErrNotConnected); err != nil {
+			t.Fatal(err)
+		}
+		id := w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(id, postern.Sending)
+		if _, err := w.g.Actions.Cancel(t.Context(), w.caller, id); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Minute)
+		w.wantMessage(id, postern.Canceled)
+		if n := w.used(); n != 0 {
+			t.Errorf("%d units are used after the message was canceled", n)
+		}
+	})
+}
+
 // An action whose outcome is unknown is repeated before the later actions in its chat, however many
 // they are, and a message before the actions on it. Messages go on.
 func TestActionsWaitForARepetition(t *testing.T) {

@@ -284,12 +284,21 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if err != nil {
 		switch why := out.Leave(); {
 		case errors.Is(why, store.ErrNotQueued):
-			return nil
+			return l.mayStay()
 		case why != nil: // nothing has left
 			return why
 		}
 	}
 	return l.settle(m, at, err)
+}
+
+// mayStay returns an error if the device is not to be connected anymore: what is queued stays there.
+func (l *liveSession) mayStay() error {
+	d, err := l.e.db.Devices.ForEngine(l.ctx, l.id)
+	if err == nil && d.Desired != postern.WantConnect {
+		err = network.ErrNotConnected
+	}
+	return err
 }
 
 func outcome(err error) string {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,34 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, never.ID); got.Status != postern.Expired {
 			t.Errorf("expired message after a receipt: %s (%v), want expired", got.Status, err)
+		}
+	})
+}
+
+// From the moment a pause is committed nothing leaves, even while the connection still ends.
+func TestMessageOfAPausedDeviceMayNotLeave(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		other := newDevice(t, db, d.WorkspaceID, postern.Connected)
+		m, free := queue(t, db, d), queue(t, db, other)
+		_, err := db.Devices.Decide(t.Context(), d.WorkspaceID, d.ID, testNow,
+			func(d *postern.Device, _ bool) (postern.EventType, error) {
+				d.Status, d.Desired = postern.Paused, postern.WantIdle
+				return postern.DevicePaused, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		paused, open := db.Outbox.MarkSending(m.ID, 0), db.Outbox.MarkSending(free.ID, 0)
+		if err := paused(); !errors.Is(err, ErrNotQueued) {
+			t.Errorf("the mark of a message of a paused device = %v, want ErrNotQueued", err)
+		}
+		if err := open(); err != nil {
+			t.Errorf("the mark of another device's message = %v", err)
+		}
+		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m.ID); got.Status != postern.Queued {
+			t.Errorf("message = %+v (%v), want it queued", got, err)
 		}
 	})
 }

@@ -436,14 +436,16 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
 }
 
-// ErrNotQueued means that a message is no longer queued, so that it must not be sent.
-var ErrNotQueued = errors.New("the message is no longer queued")
+// ErrNotQueued means that a message must not be sent: it is no longer queued, or its device is not
+// to be connected anymore.
+var ErrNotQueued = errors.New("the message is no longer queued, or its device was paused")
 
 // MarkSending records, before the first frame leaves, that an attempt to send a message begins,
 // and that the message may have reached the network from now on; earlier is the number of
 // attempts before. It returns before that is durable. The function that it returns waits for
-// it, and returns [ErrNotQueued] when the message is no longer queued. The mark shares its
-// commit with what is written next.
+// it, and returns [ErrNotQueued] when the message must not be sent: after a device was paused,
+// nothing more leaves, even if its connection has not ended yet. The mark shares its commit with
+// what is written next.
 func (s Outbox) MarkSending(id postern.MessageID, earlier int) (wait func() error) {
 	o := &markSending{id: id, again: earlier > 0, at: postern.TimeOf(s.db.Now())}
 	done := startWrite(s.core, o)
@@ -467,14 +469,18 @@ func (*markSending) About() db.About { return db.About{} }
 
 var markMessages = db.NewStatement("message, began",
 	`UPDATE message SET status = 'sending', frame_left = 1, attempts = attempts + 1, attempted_at = @began,
-		attempt_outcome = '' [FROM @rows] WHERE id = @message AND status IN `+unsent)
+		attempt_outcome = '' [FROM @rows] WHERE id = @message AND status IN `+unsent+mayConnect)
+
+// mayConnect selects messages whose device is to be connected.
+const mayConnect = ` AND EXISTS (SELECT 1 FROM device WHERE device.id = message.device_id AND device.desired = '` +
+	string(postern.WantConnect) + `')`
 
 // logSends moves the attempt before an attempt to the log. A message holds its last attempt, so
 // that those that are sent at once, as nearly all are, have no further rows.
 var logSends = db.NewStatement("message",
 	`INSERT INTO send_attempt (message_id, number, at, outcome)
 	SELECT id, attempts, attempted_at, attempt_outcome FROM message [, @rows]
-	WHERE id = @message AND status IN `+unsent+` AND attempts > 0
+	WHERE id = @message AND status IN `+unsent+mayConnect+` AND attempts > 0
 	ON CONFLICT (message_id, number) DO NOTHING`)
 
 // WriteAll marks messages.

@@ -166,7 +166,7 @@ func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.M
 	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled', finished_at = $3
-			WHERE workspace_id = $1 AND id = $2 AND about = '' AND frame_left = 0 AND status IN ('queued', 'scheduled')
+			WHERE workspace_id = $1 AND id = $2 AND about = '' AND frame_left = 0 AND status IN `+kept+`
 			RETURNING `+messageColumns, ws, id, at))
 		if errors.Is(err, sql.ErrNoRows) {
 			return postern.Errorf(postern.MessageNotCancelable, "the message was sent already, or has ended")

@@ -52,7 +52,7 @@ func TestPlanPausesTheLatestLinksAndResumesThese(t *testing.T) {
 		setPlan(t, db, ws, "starter")
 		sameText(t, "on the smaller plan", states(t, db, late, early, gone, opening, other),
 			"paused plan-limit idle", "disconnected  idle", "logged_out  idle", "unlinked plan-limit idle",
-			"connected  idle")
+			"connected  connect")
 		sameText(t, "events", eventTypes(t, db, late.ID), "device.paused")
 		if n := count(t, db, `SELECT count(*) FROM link WHERE status = 'pending'`); n != 0 {
 			t.Errorf("%d link attempts are open, want 0", n)

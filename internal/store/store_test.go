@@ -30,6 +30,9 @@ func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.S
 	t.Helper()
 	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: "d", Mode: "sandbox", Status: status,
 		Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: testNow}
+	if status == postern.Connected {
+		d.Desired = postern.WantConnect
+	}
 	if err := db.Devices.Create(t.Context(), d, nil); err != nil {
 		t.Fatal(err)
 	}
