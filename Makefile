@@ -9,8 +9,8 @@ LONG_DOCUMENT ?= 10m
 # race detector would report in our tests at random; so does the socket of whatsmeow, which
 # clears a callback without its lock when a connection is closed at both ends. SQLite is C
 # translated to Go and shares no memory with our code; with the detector it takes half the
-# time of all tests. (Without it for more packages it reports races that are none: generic code of
-# package sync is then compiled in them.)
+# time of all tests. Excluding more packages makes the detector report false races: they contain
+# instances of generic code from package sync, which it must see.
 RACE     := -race -gcflags=go.mau.fi/util/exsync=-race=false -gcflags=go.mau.fi/whatsmeow/socket=-race=false \
             -gcflags=modernc.org/...=-race=false
 

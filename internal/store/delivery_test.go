@@ -288,7 +288,8 @@ func TestDeliveriesThatWaitAreHastenedOldestFirst(t *testing.T) {
 		hasten(testNow.Add(time.Second), 10, 0) // they are due
 		fail(e.ID, testNow.Add(2*time.Second), 10)
 		hasten(testNow.Add(3*time.Second), 10, 1) // half of the others' attempts were hastened
-		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1 AND due_at < $2`, other.ID, later.Add(-time.Hour/2)); n != 0 {
+		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1 AND due_at < $2`, other.ID,
+			later.Add(-time.Hour/2)); n != 0 {
 			t.Errorf("%d of another endpoint are due", n)
 		}
 	})

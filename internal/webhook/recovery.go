@@ -66,7 +66,7 @@ func (o *outage) isLong(at postern.Time) bool {
 // backlog does not wait out its own gaps. It begins with as many as the endpoint takes at once, and
 // each success adds two more. Each delivery is made due once. Failures end it.
 type recovery struct {
-	patience   int          // failures until it ends; 0 when there is none
+	patience   int          // how many more failures end the recovery; 0 while none is under way
 	credit     int          // deliveries that may be made due
 	began      postern.Time // what was attempted later is not made due
 	after      int64        // the row that was made due last
@@ -95,12 +95,7 @@ func (l *lane) heed(answer report) {
 	}
 	switch {
 	case answer.verdict.failed():
-		if answer.first == 0 || answer.first >= l.outage.after {
-			l.outage.fail(now())
-		}
-		l.outage.quiet = max(l.outage.quiet, answer.quiet)
-		r.unrecorded++
-		r.patience = max(r.patience-1, 0)
+		l.heedFailure(answer)
 		return
 	case answer.verdict == unmade:
 		return
@@ -113,6 +108,15 @@ func (l *lane) heed(answer report) {
 		r.patience = min(r.patience+1, 2*l.bound())
 	}
 	l.outage = outage{after: now()}
+}
+
+func (l *lane) heedFailure(answer report) {
+	if answer.first == 0 || answer.first >= l.outage.after {
+		l.outage.fail(now())
+	}
+	l.outage.quiet = max(l.outage.quiet, answer.quiet)
+	l.recovery.unrecorded++
+	l.recovery.patience = max(l.recovery.patience-1, 0)
 }
 
 // hasten makes deliveries due for a recovery or a probe. It does not wait for the store. Few are due

@@ -72,7 +72,7 @@ func TestDeadReceiverIsTriedForThreeDays(t *testing.T) {
 	})
 }
 
-func TestRetryByHandHasTwelveAttemptsAndThreeDaysOfItsOwn(t *testing.T) {
+func TestRetryByHandFollowsTheScheduleAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)

@@ -51,7 +51,7 @@ func TestCutEndsAReadThatWaits(t *testing.T) {
 		synctest.Wait()
 		s.cut()
 		<-done
-		if took := time.Since(began); took != 0 {
+		if took := time.Since(began); took != 0 { // by the bubble's clock
 			t.Errorf("the read returned after %s", took)
 		}
 	})
