@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/postern"
 	"postern/internal/testkit"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -192,9 +193,32 @@ func (b *browser) press(selector string) {
 	b.t.Helper()
 	ctx, cancel := b.soon()
 	defer cancel()
-	click := chromedp.Click(chromedp.CSS(selector))
-	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, click)); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(page.LoadEventFired, nil, click(selector))); err != nil {
 		b.t.Fatalf("press %s: %v; the page says: %.500s", selector, err, b.text())
+	}
+}
+
+// click waits until an element can be seen and nothing lies over it, and clicks on it.
+// Both happen in one step in the page: a page that replaces a part of itself between the press and
+// the release of a mouse button loses the click.
+func click(selector string) chromedp.Action[chromedp.Void] {
+	try := chromedp.Evaluate[bool](fmt.Sprintf(`(() => {
+		const element = document.querySelector(%q)
+		if (!element) return false
+		element.scrollIntoView({block: "center", behavior: "instant"})
+		const at = element.getClientRects()[0]
+		const top = at && document.elementFromPoint(at.x + at.width / 2, at.y + at.height / 2)
+		if (!top || !element.contains(top) || element.disabled) return false
+		element.click()
+		return true
+	})()`, selector))
+	return func(ctx context.Context, t *chromedp.Target) (done chromedp.Void, err error) {
+		for clicked := false; !clicked && err == nil; {
+			if clicked, err = try(ctx, t); !clicked && err == nil {
+				err = postern.Sleep(ctx, 20*time.Millisecond)
+			}
+		}
+		return done, err
 	}
 }
 

@@ -105,7 +105,7 @@ func TestOverviewAndEvents(t *testing.T) {
 	b.until("the events of three messages", func() bool { return len(b.events()) == 8 })
 	inbound(c, device, "a contact writes")
 	b.until("the newest event on top", func() bool { return b.events()[0] == "message.received" })
-	b.do(chromedp.Click(chromedp.CSS(`#events li details summary`)))
+	b.do(click(`#events li details summary`))
 	b.sees("a contact writes")
 	b.looks("events")
 
@@ -144,7 +144,7 @@ func TestOverviewAndEvents(t *testing.T) {
 			t.Errorf("the table of %s adds up to %s, want %s", chart, got, want)
 		}
 	}
-	b.do(chromedp.Click(chromedp.CSS("#messages summary")))
+	b.do(click("#messages summary"))
 	b.looks("overview-used")
 	b.press(`a[href="/?span=month"]`)
 	b.sees("In the last 30 days, 3 messages were sent")

@@ -90,7 +90,7 @@ func TestMessages(t *testing.T) {
 	b.sees("Accepted")
 	b.sees("Read")
 	b.looks("message")
-	b.do(chromedp.Click(chromedp.CSS("main details summary")))
+	b.do(click("main details summary"))
 	b.looks("message-json")
 	newMessage(b)
 	b.goTo("/devices")

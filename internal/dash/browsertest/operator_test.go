@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"postern/internal/testkit"
-
-	"github.com/chromedp/chromedp"
 )
 
 // An operator looks at the server, makes a workspace for somebody, and changes what
@@ -33,7 +31,7 @@ func TestOperator(t *testing.T) {
 	b.sees("Plan overrides")
 	b.picture("operator-workspace")
 	b.usable()
-	b.do(chromedp.Click(chromedp.CSS(`input[name="plan"][value="starter"]`)))
+	b.do(click(`input[name="plan"][value="starter"]`))
 	b.press(`form[action$="/plan"] button`)
 	b.sees("1 device will be paused")
 	b.picture("operator-confirm")

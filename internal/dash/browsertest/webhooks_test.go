@@ -127,8 +127,8 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.goTo(own + "/replay")
 	b.picture("replay-new")
 	b.do(
-		chromedp.Click(chromedp.CSS("main form summary")),
-		chromedp.Click(chromedp.CSS(`input[value="device.connected"]`)),
+		click("main form summary"),
+		click(`input[value="device.connected"]`),
 	)
 	taken := h.events.Load()
 	b.press("main form button:not([type])")
@@ -147,9 +147,9 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.looks("webhook")
 	b.goTo(own + "/edit")
 	b.picture("webhook-edit")
-	b.do(chromedp.Click(chromedp.CSS("main form > details summary")))
+	b.do(click("main form > details summary"))
 	b.fill("#headers", "Host: elsewhere")
-	b.do(chromedp.Click(chromedp.CSS(`input[name="v1a"]`)), chromedp.Click(chromedp.CSS(`input[name="device"]`)))
+	b.do(click(`input[name="v1a"]`), click(`input[name="device"]`))
 	b.looks("webhook-details")
 	b.press("main form button:not([type])")
 	b.focuses("headers")
@@ -172,7 +172,7 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.looks("webhooks")
 
 	b.goTo(own)
-	b.do(chromedp.Click(chromedp.CSS(`button[commandfor="rotate-secret"]`)))
+	b.do(click(`button[commandfor="rotate-secret"]`))
 	b.looks("webhook-rotate")
 	b.press("#rotate-secret button.btn-primary")
 	b.sees("the old secret until")
@@ -183,7 +183,7 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.press(`form[action$="/pause"] button`)
 	b.sees("The webhook is paused.")
 	b.looks("webhook-paused")
-	b.do(chromedp.Click(chromedp.CSS(`button[commandfor="delete-webhook"]`)))
+	b.do(click(`button[commandfor="delete-webhook"]`))
 	b.looks("webhook-delete")
 	b.press("#delete-webhook button.btn-error")
 	b.sees("No webhooks yet")
