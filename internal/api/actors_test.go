@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"postern/internal/media/library"
 	"slices"
 	"strings"
 	"testing"
@@ -147,10 +148,10 @@ func upload(t *tenant) string {
 func receivedFile(t *tenant) string {
 	device := connected(t)
 	id, room := postern.NewMediaID(), postern.Storage{Limit: postern.MaxMedia}
-	err := t.library.Take(t.t.Context(), t.ws, strings.NewReader("Hello"), room, func(m postern.Media) error {
+	err := t.library.Take(t.t.Context(), t.ws, strings.NewReader("Hello"), room, func(m library.Taken) error {
 		m.ID, m.Filename = id, "hello.txt"
 		return t.db.Media.Add(t.t.Context(), store.MediaRow{
-			Media: m, WorkspaceID: t.ws, DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(),
+			Media: m.Media, WorkspaceID: t.ws, DeviceID: postern.DeviceID(device), MessageID: postern.NewMessageID(),
 			CreatedAt: postern.TimeOf(time.Now()),
 		}, nil)
 	})

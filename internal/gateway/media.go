@@ -16,6 +16,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/media/blob"
+	"postern/internal/media/library"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -86,10 +87,12 @@ func (g *core) take(
 	if g.library == nil {
 		return row, postern.Errorf(postern.Unavailable, "this server takes no files")
 	}
-	err = g.library.Take(ctx, c.Workspace(), r, room, func(m postern.Media) error {
+	err = g.library.Take(ctx, c.Workspace(), r, room, func(m library.Taken) error {
 		m.ID, m.Filename = postern.NewMediaID(), filename
 		now := g.db.Now()
-		row = store.MediaRow{Media: m, WorkspaceID: c.Workspace(), CreatedAt: now, UsedAt: now}
+		row = store.MediaRow{
+			Media: m.Media, WorkspaceID: c.Workspace(), CreatedAt: now, UsedAt: now, Thumbnail: m.Thumbnail,
+		}
 		return add(row)
 	})
 	return row, err

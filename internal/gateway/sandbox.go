@@ -276,11 +276,11 @@ func (g SandboxPhones) attachInbound(ctx context.Context, c access.Caller, in *S
 
 // thumbnailOf makes a small JPEG of a video; nil if that is not possible.
 func (g SandboxPhones) thumbnailOf(ctx context.Context, c access.Caller, file postern.Media) []byte {
-	p, err := g.library.Prepare(ctx, c.Workspace(), file, postern.KindVideo)
+	p, err := g.library.Prepare(ctx, c.Workspace(), library.Taken{Media: file}, postern.KindVideo)
 	if err != nil {
 		return nil // simulated contacts send what they like
 	}
-	library.Discard(p.Body)
+	p.Close()
 	return p.Thumbnail
 }
 

@@ -94,6 +94,30 @@ func (c *Converter) quickThumbnail(ctx context.Context, path string, size image.
 	return b, err
 }
 
+// Thumbnail makes a small JPEG of at most MaxThumbnail bytes of a JPEG file at a path, without decoding
+// all of its pixels. It returns nil for other files, and when that is not possible: whoever prepares
+// the file says why.
+func (c *Converter) Thumbnail(ctx context.Context, path string) (b []byte) {
+	defer func() {
+		if recover() != nil { // a file of a stranger; Prepare panics too, and that is reported
+			b = nil
+		}
+	}()
+	if mimeType, err := sniffFile(path); err != nil || mimeType != "image/jpeg" {
+		return nil
+	}
+	size, err := measureFile(path, "image/jpeg")
+	if err != nil || size.X*size.Y > maxImage {
+		return nil
+	}
+	o := orientation(path, "image/jpeg")
+	b, err = c.quickThumbnail(ctx, path, turnedSize(size, o), o)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
 // measureFile reads the size of a picture from its header.
 func measureFile(path, mimeType string) (image.Point, error) {
 	f, err := os.Open(path) //nolint:gosec // the caller names the file, not a sender

@@ -10,6 +10,7 @@ package network
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -148,8 +149,10 @@ type Ref []byte
 
 // File is a file to upload.
 type File struct {
-	Kind postern.Kind // of the message that will carry it
-	Body *os.File     // read from its start; the caller closes it
+	Kind    postern.Kind // of the message that will carry it
+	Body    io.ReaderAt
+	Size    int64  // bytes
+	Scratch string // directory for a temporary copy of a large file
 }
 
 // Attachment is the file of a message to send.

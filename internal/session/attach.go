@@ -200,7 +200,11 @@ func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Messag
 	}
 	defer leave()
 	file := *m.Content.Media
-	p, err := e.library.Prepare(ctx, m.WorkspaceID, file, m.Content.Kind)
+	thumbnail, err := e.db.Media.Thumbnail(ctx, file.ID)
+	if err != nil {
+		return err
+	}
+	p, err := e.library.Prepare(ctx, m.WorkspaceID, library.Taken{Media: file, Thumbnail: thumbnail}, m.Content.Kind)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return mediaFailed("the file is no longer in the storage of the server")
@@ -209,18 +213,16 @@ func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Messag
 	case err != nil:
 		return err
 	}
-	defer library.Discard(p.Body)
-	ref, err := s.Upload(ctx, network.File{Kind: m.Content.Kind, Body: p.Body})
-	if err != nil {
-		return err
-	}
-	size, err := p.Body.Stat()
+	defer p.Close()
+	ref, err := s.Upload(ctx, network.File{
+		Kind: m.Content.Kind, Body: p.Body, Size: p.Size, Scratch: e.library.ScratchDir(),
+	})
 	if err != nil {
 		return err
 	}
 	b, err := json.Marshal(attached{
 		Ref: ref, MIMEType: p.MIMEType, Thumbnail: p.Thumbnail, Waveform: p.Waveform, Animated: p.Animated,
-		Size: size.Size(), Width: p.Width, Height: p.Height, Duration: p.Duration.Seconds(),
+		Size: p.Size, Width: p.Width, Height: p.Height, Duration: p.Duration.Seconds(),
 	})
 	if err != nil {
 		return err

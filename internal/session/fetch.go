@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/egress"
 	"postern/internal/media"
+	"postern/internal/media/library"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -140,11 +141,13 @@ func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) erro
 		return err
 	}
 	defer body.Close()
-	return e.library.Take(ctx, row.WorkspaceID, body, room, func(file postern.Media) error {
+	return e.library.Take(ctx, row.WorkspaceID, body, room, func(taken library.Taken) error {
+		file := taken.Media
 		file.Filename = row.Filename
 		if u, err := url.Parse(from); err == nil && file.Filename == "" {
 			file.Filename = media.SafeName(path.Base(u.Path), file.MIMEType)
 		}
+		row.Thumbnail = taken.Thumbnail
 		return e.keep(ctx, row, file)
 	})
 }

@@ -23,26 +23,30 @@ type MediaRow struct {
 	NextAt      postern.Time      // when a pending one is fetched
 	CreatedAt   postern.Time
 	UsedAt      postern.Time // when the last message with it expires, or its creation
+	Thumbnail   []byte       // a small JPEG of a picture to send; only written, see [Media.Thumbnail]
 }
 
 const mediaColumns = `id, workspace_id, device_id, message_id, hash, status, object, source, attempts, next_at, ` +
 	`created_at, used_at, asked`
 
-var addMedia = db.NewStatement(mediaColumns, `INSERT INTO media (`+mediaColumns+`) @values`)
+var addMedia = db.NewStatement(mediaColumns+", thumbnail", `INSERT INTO media (`+mediaColumns+`, thumbnail) @values`)
 
 func (m MediaRow) row() []any {
 	hash := ""
 	if m.Status == postern.MediaReady {
 		hash = m.SHA256
 	}
-	source := m.Source
-	if source == nil {
-		source = []byte{}
-	}
 	return []any{
-		m.ID, m.WorkspaceID, m.DeviceID, m.MessageID, hash, m.Status, asJSON(m.Media), source, m.Attempts, m.NextAt,
-		m.CreatedAt, m.UsedAt, m.Asked,
+		m.ID, m.WorkspaceID, m.DeviceID, m.MessageID, hash, m.Status, asJSON(m.Media), notNull(m.Source), m.Attempts,
+		m.NextAt, m.CreatedAt, m.UsedAt, m.Asked, notNull(m.Thumbnail),
 	}
+}
+
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 func scanMedia(s db.Scanner) (m MediaRow, err error) {
@@ -70,6 +74,16 @@ func (s Media) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Media
 	m, err := scanMedia(s.db.One(ctx, `SELECT `+mediaColumns+` FROM media WHERE workspace_id = $1 AND id = $2`, ws, id))
 	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM media WHERE id = $1 AND workspace_id <> $2`, id, ws),
 		"file")
+}
+
+// Thumbnail returns the small JPEG that was made of a picture to send when it was stored; it is empty
+// if there is none.
+func (s Media) Thumbnail(ctx context.Context, id postern.MediaID) (jpeg []byte, err error) {
+	err = s.db.Row(ctx, `SELECT thumbnail FROM media WHERE id = $1`, []any{id}, &jpeg)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return jpeg, err
 }
 
 // Waiting returns up to limit files of received messages of a device that are not fetched yet,
@@ -149,8 +163,8 @@ func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
 			return err
 		}
 		row := m.row()
-		n, err := t.Changed(`UPDATE media SET hash = $2, status = $3, object = $4 WHERE id = $1 AND status = 'pending'`,
-			m.ID, row[4], m.Status, asJSON(m.Media))
+		n, err := t.Changed(`UPDATE media SET hash = $2, status = $3, object = $4, thumbnail = $5
+			WHERE id = $1 AND status = 'pending'`, m.ID, row[4], m.Status, asJSON(m.Media), notNull(m.Thumbnail))
 		if err == nil && n == 0 {
 			err = ErrSettled
 		}
@@ -214,7 +228,7 @@ func (s Media) expireUnused(ctx context.Context, before postern.Time, list []Med
 }
 
 var expireMedia = db.NewStatement("file, content, before, nothing", `UPDATE media SET status = 'expired', hash = '',
-	object = @content, source = @nothing [FROM @rows] WHERE id = @file AND used_at < @before`)
+	object = @content, source = @nothing, thumbnail = @nothing [FROM @rows] WHERE id = @file AND used_at < @before`)
 
 func expireFiles(t *db.Tx, before postern.Time, list []MediaRow) error {
 	rows := make([][]any, len(list))

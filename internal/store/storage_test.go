@@ -279,3 +279,35 @@ func TestUpgradeCountsStoredBytes(t *testing.T) {
 		}
 	})
 }
+
+// A thumbnail is stored with its picture, and is gone when the picture is.
+func TestThumbnailLastsAsLongAsItsPicture(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		uploaded, fetched := stored(newWorkspace(t, db), "one", 10), stored(newWorkspace(t, db), "two", 10)
+		uploaded.Thumbnail, fetched.Status = []byte("small"), postern.MediaPending
+		for _, m := range []MediaRow{uploaded, fetched} {
+			if err := db.Media.Add(t.Context(), m, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fetched.Status, fetched.Thumbnail = postern.MediaReady, []byte("small too")
+		if err := db.Media.Settle(t.Context(), fetched, testNow); err != nil {
+			t.Fatal(err)
+		}
+		want := func(m MediaRow, want string) {
+			t.Helper()
+			if got, err := db.Media.Thumbnail(t.Context(), m.ID); string(got) != want || err != nil {
+				t.Errorf("thumbnail = %q, %v, want %q", got, err, want)
+			}
+		}
+		want(uploaded, "small")
+		want(fetched, "small too")
+		if err := db.Media.Expire(t.Context(), uploaded, fetched); err != nil {
+			t.Fatal(err)
+		}
+		want(uploaded, "")
+		want(fetched, "")
+		want(MediaRow{Media: postern.Media{ID: postern.NewMediaID()}}, "")
+	})
+}

@@ -3,6 +3,7 @@
 package library
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,11 +90,19 @@ func Discard(f *os.File) {
 	_ = os.Remove(f.Name())
 }
 
-// Take reads a file of at most [postern.MaxMedia] bytes and keeps it; see [Library.Keep]. It stops as
-// soon as the file is larger than the room that a workspace has. The error has the reason
-// PayloadTooLarge or ResourceLimit if the file is too large.
+// Taken is a file to send that was stored.
+type Taken struct {
+	postern.Media
+
+	Thumbnail []byte // of a picture, for [Library.Prepare]; nil if there is none yet
+}
+
+// Take reads a file to send of at most [postern.MaxMedia] bytes and keeps it; see [Library.Keep]. It
+// stops as soon as the file is larger than the room that a workspace has. The error has the reason
+// PayloadTooLarge or ResourceLimit if the file is too large. The thumbnail is made here, once, and not
+// for each device that sends the file.
 func (l *Library) Take(
-	ctx context.Context, ws postern.WorkspaceID, r io.Reader, room postern.Storage, add func(postern.Media) error,
+	ctx context.Context, ws postern.WorkspaceID, r io.Reader, room postern.Storage, add func(Taken) error,
 ) error {
 	f, err := l.Scratch()
 	if err != nil {
@@ -103,7 +112,8 @@ func (l *Library) Take(
 	if _, err := io.Copy(f, within(r, room)); err != nil {
 		return err
 	}
-	return l.Keep(ctx, ws, f, add)
+	thumbnail := l.converter.For(ws).Thumbnail(ctx, f.Name())
+	return l.Keep(ctx, ws, f, func(m postern.Media) error { return add(Taken{m, thumbnail}) })
 }
 
 func within(r io.Reader, s postern.Storage) io.Reader {
@@ -210,28 +220,65 @@ func (l *Library) Sendable(kind postern.Kind, mimeType string) error {
 type Prepared struct {
 	media.Prepared
 
-	Body *os.File // at its start
+	Body io.ReaderAt
+	Size int64    // bytes
+	file *os.File // in transit; nil if the file is in memory
 }
 
-// Prepare makes a file that is ready fit for messages of a kind. The caller discards
-// Prepared.Body. An error of the reason ValidationFailed means that the kind cannot carry it.
-func (l *Library) Prepare(
-	ctx context.Context, ws postern.WorkspaceID, m postern.Media, kind postern.Kind,
-) (Prepared, error) {
-	f, err := l.fetch(ctx, ws, m)
+// Close frees what the file takes.
+func (p Prepared) Close() {
+	if p.file != nil {
+		Discard(p.file)
+	}
+}
+
+// ScratchDir is the directory for files in transit.
+func (l *Library) ScratchDir() string { return l.scratch }
+
+// maxInMemory is how many bytes a picture may have that is read into memory to be sent.
+const maxInMemory = 2 << 20
+
+// Prepare makes a file that is ready fit for messages of a kind. The caller closes it. An error of the
+// reason ValidationFailed means that the kind cannot carry it.
+func (l *Library) Prepare(ctx context.Context, ws postern.WorkspaceID, m Taken, kind postern.Kind) (Prepared, error) {
+	if kind == postern.KindImage && len(m.Thumbnail) > 0 && m.Size <= maxInMemory {
+		return l.asItIs(ctx, ws, m)
+	}
+	f, err := l.fetch(ctx, ws, m.Media)
 	if err != nil {
 		return Prepared{}, err
 	}
 	p, err := l.converter.For(ws).Prepare(ctx, kind, f.Name())
-	if err != nil || p.File == "" {
-		if err != nil {
-			Discard(f)
-		}
-		return Prepared{p, f}, err
+	if err != nil || p.File != "" {
+		Discard(f)
 	}
-	Discard(f)
-	f, err = os.Open(p.File)
-	return Prepared{p, f}, err
+	if err == nil && p.File != "" {
+		f, err = os.Open(p.File)
+	}
+	if err != nil {
+		return Prepared{}, err
+	}
+	stat, err := f.Stat()
+	if err != nil {
+		Discard(f)
+		return Prepared{}, err
+	}
+	return Prepared{p, f, stat.Size(), f}, nil
+}
+
+// asItIs reads a picture that needs no conversion and has its thumbnail.
+func (l *Library) asItIs(ctx context.Context, ws postern.WorkspaceID, m Taken) (Prepared, error) {
+	r, err := l.Open(ctx, ws, m.Media)
+	if err != nil {
+		return Prepared{}, err
+	}
+	defer r.Close()
+	b := make([]byte, m.Size)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return Prepared{}, err
+	}
+	d := media.Description{MIMEType: m.MIMEType, Width: m.Width, Height: m.Height}
+	return Prepared{media.Prepared{Description: d, Thumbnail: m.Thumbnail}, bytes.NewReader(b), m.Size, nil}, nil
 }
 
 // Thumbnail makes a small JPEG of a picture of at most limit bytes; nil if that is not possible.

@@ -1,8 +1,12 @@
 package library
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"image"
+	"image/jpeg"
+	"image/png"
 	"io"
 	"io/fs"
 	"maps"
@@ -57,7 +61,7 @@ func (m *memory) Unheld(ctx context.Context, free func(postern.WorkspaceID, stri
 	return err
 }
 
-func (m *memory) add(file postern.Media) error {
+func (m *memory) add(file Taken) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.files[file.SHA256]++
@@ -100,8 +104,8 @@ var enough = postern.Storage{Limit: 1 << 30}
 // take keeps a file.
 func (l shelves) take(text string) (m postern.Media) {
 	l.t.Helper()
-	err := l.Take(l.t.Context(), workspace, strings.NewReader(text), enough, func(file postern.Media) error {
-		m = file
+	err := l.Take(l.t.Context(), workspace, strings.NewReader(text), enough, func(file Taken) error {
+		m = file.Media
 		return l.catalog.add(file)
 	})
 	if err != nil {
@@ -192,9 +196,9 @@ func TestFileThatIsNotAddedLeavesNothing(t *testing.T) {
 		if held {
 			l.take("hello")
 		}
-		err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, func(m postern.Media) error {
-			file = m
-			if err := l.read(m); err != nil {
+		err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, func(m Taken) error {
+			file = m.Media
+			if err := l.read(file); err != nil {
 				t.Errorf("the bytes are not there when the file is added: %v", err)
 			}
 			return refused
@@ -214,7 +218,7 @@ func TestBytesAreNotRemovedWhileAFileIsAdded(t *testing.T) {
 	l := open(t)
 	first := l.take("hello")
 	l.catalog.remove(first)
-	err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, func(m postern.Media) error {
+	err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, func(m Taken) error {
 		return errors.Join(l.Drop(t.Context(), workspace, m.SHA256), l.catalog.add(m))
 	})
 	if err != nil || l.read(first) != nil {
@@ -259,4 +263,72 @@ func TestFileIsAddedAfterTheRemovalOfItsBytes(t *testing.T) {
 			t.Errorf("left: %+v", l.holds)
 		}
 	})
+}
+
+// photo is a picture with some detail.
+func photo(t *testing.T, encode func(io.Writer, image.Image) error) string {
+	t.Helper()
+	img := image.NewGray(image.Rect(0, 0, 600, 400))
+	for i := range img.Pix {
+		img.Pix[i] = uint8(i * i >> 9) //nolint:gosec // any shade
+	}
+	var b strings.Builder
+	if err := encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func inJPEG(w io.Writer, img image.Image) error { return jpeg.Encode(w, img, nil) }
+
+// The thumbnail of a photo is made when the photo is stored, and is the one that it would have got
+// when it is sent.
+func TestThumbnailIsMadeOnce(t *testing.T) {
+	l := open(t)
+	var kept Taken
+	taking := func(content string) {
+		t.Helper()
+		err := l.Take(t.Context(), workspace, strings.NewReader(content), enough, func(file Taken) error {
+			kept = file
+			return l.catalog.add(file)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	preparing := func(file Taken, kind postern.Kind) Prepared {
+		t.Helper()
+		p, err := l.Prepare(t.Context(), workspace, file, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		return p
+	}
+	content := photo(t, inJPEG)
+	taking(content)
+	late, early := preparing(Taken{Media: kept.Media}, postern.KindImage), preparing(kept, postern.KindImage)
+	if len(kept.Thumbnail) == 0 || !bytes.Equal(late.Thumbnail, kept.Thumbnail) {
+		t.Errorf("thumbnails of %d bytes when it was stored and %d when it is sent", len(kept.Thumbnail), len(late.Thumbnail))
+	}
+	if early.Description != late.Description || !bytes.Equal(early.Thumbnail, late.Thumbnail) {
+		t.Errorf("with its thumbnail the picture is %+v, without %+v", early.Description, late.Description)
+	}
+	for name, p := range map[string]Prepared{"with": early, "without": late} {
+		got, err := io.ReadAll(io.NewSectionReader(p.Body, 0, p.Size))
+		if err != nil || string(got) != content {
+			t.Errorf("%s its thumbnail: %d bytes, %v, want %d", name, len(got), err, len(content))
+		}
+	}
+	if p := preparing(kept, postern.KindDocument); p.Thumbnail != nil {
+		t.Error("a document has a thumbnail")
+	}
+	taking(photo(t, png.Encode)) // would have to be decoded
+	if kept.Thumbnail != nil {
+		t.Error("a PNG file was decoded when it was stored")
+	}
+	if p := preparing(kept, postern.KindImage); p.Thumbnail == nil {
+		t.Error("a PNG file has no thumbnail when it is sent")
+	}
+	taking(content[:len(content)/2]) // damaged, which is said when it is sent
 }

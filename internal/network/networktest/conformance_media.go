@@ -53,10 +53,20 @@ func attached(t *testing.T, w World, c *Connection) network.Inbound {
 	return Wait(t, c.Host, 1, byID(id))
 }
 
+// fileOf is a file on the disk to upload, which may be copied beside it.
+func fileOf(t *testing.T, kind postern.Kind, f *os.File) network.File {
+	t.Helper()
+	stat, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network.File{Kind: kind, Body: f, Size: stat.Size(), Scratch: filepath.Dir(f.Name())}
+}
+
 func testUpload(t *testing.T, w World) {
 	c := live(t, w, ownNumber)
 	src := onDisk(t, sample())
-	ref, err := c.Upload(t.Context(), network.File{Kind: postern.KindDocument, Body: src})
+	ref, err := c.Upload(t.Context(), fileOf(t, postern.KindDocument, src))
 	if err != nil {
 		t.Fatalf("upload: %v", err)
 	}
@@ -72,7 +82,7 @@ func testUpload(t *testing.T, w World) {
 		t.Errorf("the phone reads %d bytes, %v, want %d", len(got), err, len(sample()))
 	}
 	var rejected *network.Rejected
-	if _, err := c.Upload(t.Context(), network.File{Kind: postern.KindText, Body: src}); !errors.As(err, &rejected) {
+	if _, err := c.Upload(t.Context(), fileOf(t, postern.KindText, src)); !errors.As(err, &rejected) {
 		t.Errorf("upload for a text = %v, want Rejected", err)
 	}
 	m.NetworkID, m.File = "3EB000000000000000BB", nil
@@ -103,7 +113,7 @@ func testFailedTransfers(t *testing.T, w World) {
 	c := live(t, w, ownNumber)
 	m := attached(t, w, c)
 	fault(t, w, FaultUpload)
-	src := network.File{Kind: postern.KindImage, Body: onDisk(t, sample())}
+	src := fileOf(t, postern.KindImage, onDisk(t, sample()))
 	var rejected *network.Rejected
 	if _, err := c.Upload(t.Context(), src); err == nil || errors.As(err, &rejected) {
 		t.Errorf("refused upload = %v, want an error that does not last", err)
@@ -172,7 +182,7 @@ func testMediaOffline(t *testing.T, w World) {
 	m := attached(t, w, c)
 	c.Stop(t)
 	f := onDisk(t, sample())
-	_, uploaded := c.Upload(t.Context(), network.File{Kind: postern.KindImage, Body: f})
+	_, uploaded := c.Upload(t.Context(), fileOf(t, postern.KindImage, f))
 	for did, err := range map[string]error{
 		"upload": uploaded, "download": c.Download(t.Context(), m.File, f),
 		"request": c.RequestMedia(t.Context(), network.MediaRequest{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 
@@ -118,7 +117,7 @@ func (s *fakeSession) Upload(ctx context.Context, file network.File) (network.Re
 	if !file.Kind.HasMedia() {
 		return nil, &network.Rejected{Code: postern.MediaUnusable, Detail: "a message of this kind carries no file"}
 	}
-	data, err := io.ReadAll(io.NewSectionReader(file.Body, 0, math.MaxInt64))
+	data, err := io.ReadAll(io.NewSectionReader(file.Body, 0, file.Size))
 	if err != nil {
 		return nil, fmt.Errorf("fake: %w", err)
 	}

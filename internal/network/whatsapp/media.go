@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,7 +20,11 @@ import (
 	"go.mau.fi/whatsmeow"
 )
 
-// Upload streams a file to the vendor, through a file beside it that is removed afterwards:
+// maxInMemory is how many bytes a file may have that is encrypted in memory, which costs about three
+// times its size. It covers most pictures, and saves writing and reading the encrypted copy.
+const maxInMemory = 2 << 20
+
+// Upload encrypts a file and sends it to the vendor. A large one is streamed through a temporary file:
 // the vendor wants to know the hash of the encrypted file first.
 func (s *session) Upload(ctx context.Context, f network.File) (network.Ref, error) {
 	class := content.ClassOf(f.Kind)
@@ -31,7 +33,7 @@ func (s *session) Upload(ctx context.Context, f network.File) (network.Ref, erro
 	}
 	var ref network.Ref
 	err := s.transfer(ctx, func(ctx context.Context, c *conn) (err error) {
-		ref, err = c.upload(ctx, class, f.Body)
+		ref, err = c.upload(ctx, class, f)
 		return err
 	})
 	return ref, err
@@ -77,17 +79,12 @@ func (c *conn) findHosts(ctx context.Context) error {
 
 var errNoHosts = errors.New("the vendor named no host of files")
 
-func (c *conn) upload(ctx context.Context, class content.Class, body *os.File) (network.Ref, error) {
-	sealed, err := os.CreateTemp(filepath.Dir(body.Name()), "upload-*")
-	if err != nil {
-		return nil, fmt.Errorf("upload: %w", err)
+func (c *conn) upload(ctx context.Context, class content.Class, f network.File) (network.Ref, error) {
+	send := c.uploadFromDisk
+	if f.Size <= maxInMemory {
+		send = c.uploadFromMemory
 	}
-	defer func() {
-		_ = sealed.Close() // whatsmeow may have closed it
-		_ = os.Remove(sealed.Name())
-	}()
-	plain := io.NewSectionReader(body, 0, math.MaxInt64)
-	resp, err := c.cli.UploadReader(ctx, plain, sealed, mediaTypes[class])
+	resp, err := send(ctx, mediaTypes[class], f)
 	if err == nil && !content.IsPath(resp.DirectPath) {
 		err = errNoPath
 	}
@@ -99,6 +96,30 @@ func (c *conn) upload(ctx context.Context, class content.Class, body *os.File) (
 		Class: class, Path: resp.DirectPath, URL: resp.URL, Key: resp.MediaKey, SHA256: resp.FileSHA256,
 		EncSHA256: resp.FileEncSHA256, Size: int64(resp.FileLength), KeyTime: time.Now().Unix(), //nolint:gosec // of a file
 	}.Ref(), nil
+}
+
+func (c *conn) uploadFromMemory(ctx context.Context, as whatsmeow.MediaType, f network.File) (
+	r whatsmeow.UploadResponse, err error,
+) {
+	b := make([]byte, f.Size)
+	if _, err := f.Body.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return r, err
+	}
+	return c.cli.Upload(ctx, b, as)
+}
+
+func (c *conn) uploadFromDisk(ctx context.Context, as whatsmeow.MediaType, f network.File) (
+	r whatsmeow.UploadResponse, err error,
+) {
+	sealed, err := os.CreateTemp(f.Scratch, "upload-*")
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		_ = sealed.Close() // whatsmeow may have closed it
+		_ = os.Remove(sealed.Name())
+	}()
+	return c.cli.UploadReader(ctx, io.NewSectionReader(f.Body, 0, f.Size), sealed, as)
 }
 
 var errNoPath = errors.New("the vendor did not say where the file is")

@@ -47,11 +47,21 @@ func onDisk(tb testing.TB, data []byte) *os.File {
 	return f
 }
 
+// fileOf is a file on the disk to upload, which may be copied beside it.
+func fileOf(tb testing.TB, kind postern.Kind, f *os.File) network.File {
+	tb.Helper()
+	stat, err := f.Stat()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return network.File{Kind: kind, Body: f, Size: stat.Size(), Scratch: filepath.Dir(f.Name())}
+}
+
 // upload uploads a file for messages of a kind, and checks that nothing stays beside it.
 func upload(tb testing.TB, s network.Session, kind postern.Kind, data []byte) network.Ref {
 	tb.Helper()
 	f := onDisk(tb, data)
-	ref, err := s.Upload(tb.Context(), network.File{Kind: kind, Body: f})
+	ref, err := s.Upload(tb.Context(), fileOf(tb, kind, f))
 	if err != nil {
 		tb.Fatalf("upload: %v", err)
 	}
@@ -372,7 +382,7 @@ func TestEndOfAConnectionEndsItsTransfers(t *testing.T) {
 	if err := c.Download(t.Context(), m.File, dst); !errors.Is(err, network.ErrNotConnected) {
 		t.Errorf("download without a connection = %v, want ErrNotConnected", err)
 	}
-	f := network.File{Kind: postern.KindImage, Body: dst}
+	f := fileOf(t, postern.KindImage, dst)
 	if _, err := c.Upload(t.Context(), f); !errors.Is(err, network.ErrNotConnected) {
 		t.Errorf("upload without a connection = %v, want ErrNotConnected", err)
 	}
@@ -385,7 +395,7 @@ func TestFailedUploads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.live(t, ownNumber)
-	f := network.File{Kind: postern.KindImage, Body: onDisk(t, bytesOf(100_000))}
+	f := fileOf(t, postern.KindImage, onDisk(t, bytesOf(100_000)))
 	for status, final := range map[int]bool{401: false, 403: false, 413: true, 503: false} {
 		fault(t, w, vendorsim.Fault(fmt.Sprintf("upload:%d", status)))
 		var rejected *network.Rejected
@@ -424,7 +434,7 @@ func TestPermissionToUploadIsRenewed(t *testing.T) {
 		t.Error("a permission that is valid was renewed")
 	}
 	fault(t, w, "upload:401")
-	if _, err := c.Upload(t.Context(), network.File{Kind: postern.KindImage, Body: onDisk(t, nil)}); err == nil {
+	if _, err := c.Upload(t.Context(), fileOf(t, postern.KindImage, onDisk(t, nil))); err == nil {
 		t.Fatal("the upload was not refused")
 	}
 	upload(t, c, postern.KindImage, bytesOf(10))
@@ -458,7 +468,7 @@ func TestTransfersUseLittleMemory(t *testing.T) {
 	dst := onDisk(t, nil)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	ref, err := c.Upload(t.Context(), network.File{Kind: postern.KindDocument, Body: f})
+	ref, err := c.Upload(t.Context(), fileOf(t, postern.KindDocument, f))
 	if err == nil {
 		err = c.Download(t.Context(), ref, dst)
 	}
