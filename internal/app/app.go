@@ -369,6 +369,21 @@ func (a *App) Gateway() *gateway.Gateway { return a.gateway }
 // People returns the operations on users for code inside the process, such as the demo.
 func (a *App) People() *people.People { return a.people }
 
+// forgetStart gives back the memory that only the start needed, which is twice what the server needs,
+// and again when most devices are connected.
+func (a *App) forgetStart(ctx context.Context) error {
+	for _, wait := range []time.Duration{0, 2 * time.Second, time.Minute} {
+		if postern.Sleep(ctx, wait) != nil {
+			return nil
+		}
+		debug.FreeOSMemory()
+		if err := dropStartPages(); err != nil {
+			a.log.DebugContext(ctx, "the pages that the start used stay mapped", "error", err)
+		}
+	}
+	return nil
+}
+
 // Run serves until ctx is done or a part of the server fails. It then finishes first the
 // requests in flight, then the sends and deliveries in flight, and closes the server. It
 // returns nil after an orderly stop.
@@ -387,7 +402,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.health.Set("")
 	a.log.InfoContext(ctx, "serving",
 		"url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
-	debug.FreeOSMemory() // the start used twice as much as the server needs
+	group.Go(func() error { return a.forgetStart(work) })
 	select {
 	case <-ctx.Done():
 	case <-failed.Done(): // a goroutine of the group has returned an error
