@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -52,9 +53,7 @@ func (s saboteurSession) Send(ctx context.Context, m network.Outbound) (time.Tim
 
 func (s saboteurSession) Upload(ctx context.Context, f network.File) (network.Ref, error) {
 	if failpoint.Makes(failpoint.SendOtherFile) {
-		if err := spoil(f.Body); err != nil {
-			return nil, err
-		}
+		f.Body = spoiled{f.Body}
 	}
 	return s.Session.Upload(ctx, f)
 }
@@ -65,6 +64,17 @@ func (s saboteurSession) Download(ctx context.Context, ref network.Ref, dst *os.
 		err = spoil(dst)
 	}
 	return err
+}
+
+// spoiled is a file with another first byte.
+type spoiled struct{ io.ReaderAt }
+
+func (s spoiled) ReadAt(p []byte, off int64) (int, error) {
+	n, err := s.ReaderAt.ReadAt(p, off)
+	if off == 0 && n > 0 {
+		p[0] = '!'
+	}
+	return n, err
 }
 
 // spoil changes the first byte of a file.
