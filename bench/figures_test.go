@@ -405,20 +405,7 @@ func (f fleet) send(t *testing.T, c *testkit.Client, k *testkit.Kit, list []post
 		}
 		return nil
 	}, t)
-	awaitAllSent(c, t)
-}
-
-// awaitAllSent waits until the vendor has confirmed everything.
-func awaitAllSent(c *testkit.Client, t *testing.T) {
-	t.Helper()
-	testkit.Eventually(t, "all messages to be sent", func() (bool, any) {
-		var left struct{ Data []postern.Message }
-		for _, status := range []string{"queued", "sending"} {
-			c.Call("GET", "/v1/messages?limit=1&status="+status, nil, 200, &left)
-			if len(left.Data) > 0 {
-				return false, status
-			}
-		}
-		return true, nil
-	})
+	for _, d := range list {
+		awaitNewestSent(t, c, d.ID)
+	}
 }

@@ -145,8 +145,8 @@ func sendPictures(t *testing.T, c *testkit.Client, k *testkit.Kit, list []poster
 }
 
 // awaitNewestSent waits until the vendor has confirmed the newest message of a device, which has
-// a single chat, and so sends its messages in order. Looking for any message that waits, as
-// awaitAllSent does, takes as long as sending a few.
+// a single chat, and so sends its messages in order. Looking for any message that waits would take
+// as long as sending a few.
 func awaitNewestSent(t *testing.T, c *testkit.Client, device postern.DeviceID) {
 	t.Helper()
 	var newest struct{ Data []postern.Message }
