@@ -49,7 +49,9 @@ func plain(args []any) []any {
 	for i, a := range args {
 		switch v := a.(type) {
 		case string:
-			args[i] = Clean(v)
+			if !isClean(v) {
+				args[i] = Clean(v)
+			}
 		case int64:
 		case []byte:
 			if v == nil {
@@ -81,8 +83,10 @@ func plainKind(a any) any {
 
 // Clean is a text as both engines store it: invalid UTF-8 and NUL are replaced by U+FFFD.
 func Clean(s string) string {
-	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
+	if isClean(s) {
 		return s
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
+
+func isClean(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
