@@ -3,7 +3,6 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
-	"postern/internal/media/library"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/api"
 	"postern/internal/gateway"
+	"postern/internal/media/library"
 	"postern/internal/postern"
 	"postern/internal/store"
 )

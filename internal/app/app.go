@@ -369,8 +369,8 @@ func (a *App) Gateway() *gateway.Gateway { return a.gateway }
 // People returns the operations on users for code inside the process, such as the demo.
 func (a *App) People() *people.People { return a.people }
 
-// forgetStart gives back the memory that only the start needed, which is twice what the server needs,
-// and again when most devices are connected.
+// forgetStart gives back the memory that only the start needed: at once, and again when most devices are
+// connected.
 func (a *App) forgetStart(ctx context.Context) error {
 	for _, wait := range []time.Duration{0, 2 * time.Second, time.Minute} {
 		if postern.Sleep(ctx, wait) != nil {

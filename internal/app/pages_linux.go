@@ -52,11 +52,17 @@ func unchangedParts(smaps io.Reader, program string) (list []part, err error) {
 			if strings.Contains(rights, "w") {
 				p = part{}
 			}
-		case strings.HasPrefix(line, "Anonymous:") && strings.Join(strings.Fields(line), " ") != "Anonymous: 0 kB":
+		case hasOwnPages(line):
 			p = part{}
 		case strings.HasPrefix(line, "VmFlags:") && p.to > p.from: // the last line about a range
 			list, p = append(list, p), part{}
 		}
 	}
 	return list, nil
+}
+
+// hasOwnPages reports whether a line counts changed pages, in memory or swapped out.
+func hasOwnPages(line string) bool {
+	fields := strings.Fields(line)
+	return len(fields) == 3 && (fields[0] == "Anonymous:" || fields[0] == "Swap:") && fields[1] != "0"
 }

@@ -40,6 +40,10 @@ VmFlags: rd ex mr mw me
 01e00000-03500000 r--p 01a00000 fe:00 1 /usr/bin/postern
 Anonymous:             4 kB
 VmFlags: rd mr mw me
+03400000-03500000 r--p 03000000 fe:00 1 /usr/bin/postern
+Anonymous:             0 kB
+Swap:                  8 kB
+VmFlags: rd mr mw me
 03500000-03600000 rw-p 03100000 fe:00 1 /usr/bin/postern
 Anonymous:             0 kB
 VmFlags: rd wr mr mw me

@@ -86,17 +86,21 @@ func (c *Converter) prepareImage(ctx context.Context, path, mimeType string) (Pr
 // quickThumbnail makes the thumbnail of a JPEG file without decoding all of its pixels. It
 // returns an error if the file is damaged or of an unusual form.
 func (c *Converter) quickThumbnail(ctx context.Context, path string, size image.Point, o int) (b []byte, err error) {
-	quick := func(r io.Reader) (image.Image, error) { return smalljpeg.Decode(r, thumbnailSide) }
-	err = c.decodeWith(ctx, quick, path, int64(size.X)*int64(size.Y)/8, func(img image.Image) error {
+	err = c.decodeWith(ctx, quickDecode, path, quickPixels(size), func(img image.Image) error {
 		b = thumbnail(img, o)
 		return nil
 	})
 	return b, err
 }
 
+func quickDecode(r io.Reader) (image.Image, error) { return smalljpeg.Decode(r, thumbnailSide) }
+
+// quickPixels is how many pixels quickDecode takes at most of those that are decoded at a time.
+func quickPixels(size image.Point) int64 { return int64(size.X) * int64(size.Y) / 8 }
+
 // Thumbnail makes a small JPEG of at most MaxThumbnail bytes of a JPEG file at a path, without decoding
-// all of its pixels. It returns nil for other files, and when that is not possible: whoever prepares
-// the file says why.
+// all of its pixels. It returns nil for other and for very large files, while many other pictures are
+// decoded, and when the file is damaged: Prepare makes the thumbnail later, or reports the reason.
 func (c *Converter) Thumbnail(ctx context.Context, path string) (b []byte) {
 	defer func() {
 		if recover() != nil { // a file of a stranger; Prepare panics too, and that is reported
@@ -107,14 +111,15 @@ func (c *Converter) Thumbnail(ctx context.Context, path string) (b []byte) {
 		return nil
 	}
 	size, err := measureFile(path, "image/jpeg")
-	if err != nil || size.X*size.Y > maxImage {
+	pixels := quickPixels(size)
+	if err != nil || size.X*size.Y > maxDecoded || !c.pixels.TryAcquire(pixels) {
 		return nil
 	}
-	o := orientation(path, "image/jpeg")
-	b, err = c.quickThumbnail(ctx, path, turnedSize(size, o), o)
-	if err != nil {
+	defer c.pixels.Release(pixels)
+	_ = c.decodeNow(ctx, quickDecode, path, func(img image.Image) error {
+		b = thumbnail(img, orientation(path, "image/jpeg"))
 		return nil
-	}
+	})
 	return b
 }
 
@@ -162,6 +167,13 @@ func (c *Converter) decodeWith(
 		return err
 	}
 	defer c.pixels.Release(pixels)
+	return c.decodeNow(ctx, decode, path, use)
+}
+
+// decodeNow calls use with a picture. Its caller has taken the pixels.
+func (c *Converter) decodeNow(
+	ctx context.Context, decode func(io.Reader) (image.Image, error), path string, use func(image.Image) error,
+) error {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	img, err := decodeFile(limited, decode, path)

@@ -200,7 +200,7 @@ func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Messag
 	}
 	defer leave()
 	file := *m.Content.Media
-	thumbnail, err := e.db.Media.Thumbnail(ctx, file.ID)
+	thumbnail, err := e.db.Blobs.Thumbnail(ctx, m.WorkspaceID, file.SHA256)
 	if err != nil {
 		return err
 	}

@@ -284,7 +284,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if err != nil {
 		switch why := out.Leave(); {
 		case errors.Is(why, store.ErrNotQueued):
-			return l.mayStay()
+			return l.whyUnmarked(m.ID)
 		case why != nil: // nothing has left
 			return why
 		}
@@ -292,10 +292,11 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	return l.settle(m, at, err)
 }
 
-// mayStay returns an error if the device is not to be connected anymore: what is queued stays there.
-func (l *liveSession) mayStay() error {
-	d, err := l.e.db.Devices.ForEngine(l.ctx, l.id)
-	if err == nil && d.Desired != postern.WantConnect {
+// whyUnmarked returns an error if a message that could not be marked is still queued: its device was
+// paused, and what follows in its chat must not overtake it.
+func (l *liveSession) whyUnmarked(id postern.MessageID) error {
+	queued, err := l.e.db.Outbox.IsQueued(l.ctx, id)
+	if queued {
 		err = network.ErrNotConnected
 	}
 	return err

@@ -23,13 +23,13 @@ type MediaRow struct {
 	NextAt      postern.Time      // when a pending one is fetched
 	CreatedAt   postern.Time
 	UsedAt      postern.Time // when the last message with it expires, or its creation
-	Thumbnail   []byte       // a small JPEG of a picture to send; only written, see [Media.Thumbnail]
+	Thumbnail   []byte       // a small JPEG of a photo that is added; it is read with [Blobs.Thumbnail]
 }
 
 const mediaColumns = `id, workspace_id, device_id, message_id, hash, status, object, source, attempts, next_at, ` +
 	`created_at, used_at, asked`
 
-var addMedia = db.NewStatement(mediaColumns+", thumbnail", `INSERT INTO media (`+mediaColumns+`, thumbnail) @values`)
+var addMedia = db.NewStatement(mediaColumns, `INSERT INTO media (`+mediaColumns+`) @values`)
 
 func (m MediaRow) row() []any {
 	hash := ""
@@ -38,7 +38,7 @@ func (m MediaRow) row() []any {
 	}
 	return []any{
 		m.ID, m.WorkspaceID, m.DeviceID, m.MessageID, hash, m.Status, asJSON(m.Media), notNull(m.Source), m.Attempts,
-		m.NextAt, m.CreatedAt, m.UsedAt, m.Asked, notNull(m.Thumbnail),
+		m.NextAt, m.CreatedAt, m.UsedAt, m.Asked,
 	}
 }
 
@@ -74,16 +74,6 @@ func (s Media) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Media
 	m, err := scanMedia(s.db.One(ctx, `SELECT `+mediaColumns+` FROM media WHERE workspace_id = $1 AND id = $2`, ws, id))
 	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM media WHERE id = $1 AND workspace_id <> $2`, id, ws),
 		"file")
-}
-
-// Thumbnail returns the small JPEG that was made of a picture to send when it was stored; it is empty
-// if there is none.
-func (s Media) Thumbnail(ctx context.Context, id postern.MediaID) (jpeg []byte, err error) {
-	err = s.db.Row(ctx, `SELECT thumbnail FROM media WHERE id = $1`, []any{id}, &jpeg)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	return jpeg, err
 }
 
 // Waiting returns up to limit files of received messages of a device that are not fetched yet,
@@ -163,8 +153,8 @@ func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
 			return err
 		}
 		row := m.row()
-		n, err := t.Changed(`UPDATE media SET hash = $2, status = $3, object = $4, thumbnail = $5
-			WHERE id = $1 AND status = 'pending'`, m.ID, row[4], m.Status, asJSON(m.Media), notNull(m.Thumbnail))
+		n, err := t.Changed(`UPDATE media SET hash = $2, status = $3, object = $4 WHERE id = $1 AND status = 'pending'`,
+			m.ID, row[4], m.Status, asJSON(m.Media))
 		if err == nil && n == 0 {
 			err = ErrSettled
 		}
@@ -228,7 +218,7 @@ func (s Media) expireUnused(ctx context.Context, before postern.Time, list []Med
 }
 
 var expireMedia = db.NewStatement("file, content, before, nothing", `UPDATE media SET status = 'expired', hash = '',
-	object = @content, source = @nothing, thumbnail = @nothing [FROM @rows] WHERE id = @file AND used_at < @before`)
+	object = @content, source = @nothing [FROM @rows] WHERE id = @file AND used_at < @before`)
 
 func expireFiles(t *db.Tx, before postern.Time, list []MediaRow) error {
 	rows := make([][]any, len(list))
@@ -311,6 +301,16 @@ const blobHolders = `SELECT count(*) FROM media WHERE workspace_id = $1 AND hash
 func (s Blobs) Held(ctx context.Context, ws postern.WorkspaceID, hash string) (bool, error) {
 	held, err := s.exists(ctx, blobHolders, ws, hash)()
 	return holds(hash, held), err
+}
+
+// Thumbnail returns the small JPEG that was made of a photo when it was stored; it is empty if there is
+// none.
+func (s Blobs) Thumbnail(ctx context.Context, ws postern.WorkspaceID, hash string) (jpeg []byte, err error) {
+	err = s.db.Row(ctx, `SELECT thumbnail FROM blob WHERE workspace_id = $1 AND hash = $2`, []any{ws, hash}, &jpeg)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return jpeg, err
 }
 
 // Release stops counting a blob if no file uses it, and reports whether it did. A file that is being
@@ -421,8 +421,8 @@ func addBlob(t *db.Tx, m MediaRow) error {
 	if m.Status != postern.MediaReady {
 		return nil
 	}
-	n, err := t.Changed(`INSERT INTO blob (workspace_id, hash, size) VALUES ($1, $2, $3)
-		ON CONFLICT (workspace_id, hash) DO NOTHING`, m.WorkspaceID, m.SHA256, m.Size)
+	n, err := t.Changed(`INSERT INTO blob (workspace_id, hash, size, thumbnail) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (workspace_id, hash) DO NOTHING`, m.WorkspaceID, m.SHA256, m.Size, notNull(m.Thumbnail))
 	if err != nil || n == 0 {
 		return err
 	}

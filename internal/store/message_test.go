@@ -107,8 +107,8 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 	})
 }
 
-// From the moment a pause is committed nothing leaves, even while the connection still ends.
-func TestMessageOfAPausedDeviceMayNotLeave(t *testing.T) {
+// From the moment a pause is committed no message is marked, even while the connection still ends.
+func TestMessageOfAPausedDeviceIsNotMarked(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
@@ -131,6 +131,11 @@ func TestMessageOfAPausedDeviceMayNotLeave(t *testing.T) {
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m.ID); got.Status != postern.Queued {
 			t.Errorf("message = %+v (%v), want it queued", got, err)
+		}
+		for m, want := range map[postern.MessageID]bool{m.ID: true, free.ID: true, postern.NewMessageID(): false} {
+			if queued, err := db.Outbox.IsQueued(t.Context(), m); queued != want || err != nil {
+				t.Errorf("queued: %t, %v, want %t", queued, err, want)
+			}
 		}
 	})
 }

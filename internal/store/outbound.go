@@ -436,15 +436,15 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 	return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
 }
 
-// ErrNotQueued means that a message must not be sent: it is no longer queued, or its device is not
-// to be connected anymore.
+// ErrNotQueued means that a message must not be sent: it is no longer queued, or its device is no
+// longer meant to be connected.
 var ErrNotQueued = errors.New("the message is no longer queued, or its device was paused")
 
 // MarkSending records, before the first frame leaves, that an attempt to send a message begins,
 // and that the message may have reached the network from now on; earlier is the number of
 // attempts before. It returns before that is durable. The function that it returns waits for
 // it, and returns [ErrNotQueued] when the message must not be sent: after a device was paused,
-// nothing more leaves, even if its connection has not ended yet. The mark shares its commit with
+// no message is marked, even if the connection has not ended yet. The mark shares its commit with
 // what is written next.
 func (s Outbox) MarkSending(id postern.MessageID, earlier int) (wait func() error) {
 	o := &markSending{id: id, again: earlier > 0, at: postern.TimeOf(s.db.Now())}
@@ -504,6 +504,11 @@ func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
 		p.Value.ok = changed[places[p.Value.id]]
 	}
 	return err
+}
+
+// IsQueued reports whether a message is still to be sent.
+func (s Outbox) IsQueued(ctx context.Context, id postern.MessageID) (bool, error) {
+	return s.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND status IN `+unsent, id)()
 }
 
 // NotConnected records that an attempt provably sent nothing. If it was the first one, it

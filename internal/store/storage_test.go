@@ -280,13 +280,15 @@ func TestUpgradeCountsStoredBytes(t *testing.T) {
 	})
 }
 
-// A thumbnail is stored with its picture, and is gone when the picture is.
-func TestThumbnailLastsAsLongAsItsPicture(t *testing.T) {
+// A thumbnail is stored once for each content, and is gone when the content is.
+func TestThumbnailLastsAsLongAsItsContent(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
-		uploaded, fetched := stored(newWorkspace(t, db), "one", 10), stored(newWorkspace(t, db), "two", 10)
-		uploaded.Thumbnail, fetched.Status = []byte("small"), postern.MediaPending
-		for _, m := range []MediaRow{uploaded, fetched} {
+		ws, other := newWorkspace(t, db), newWorkspace(t, db)
+		first, second, fetched := stored(ws, "photo", 10), stored(ws, "photo", 10), stored(ws, "fetched", 10)
+		first.Thumbnail, second.Thumbnail = []byte("small"), []byte("another")
+		fetched.Status = postern.MediaPending
+		for _, m := range []MediaRow{first, second, fetched, stored(other, "photo", 10)} {
 			if err := db.Media.Add(t.Context(), m, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -295,19 +297,22 @@ func TestThumbnailLastsAsLongAsItsPicture(t *testing.T) {
 		if err := db.Media.Settle(t.Context(), fetched, testNow); err != nil {
 			t.Fatal(err)
 		}
-		want := func(m MediaRow, want string) {
+		want := func(ws postern.WorkspaceID, content, want string) {
 			t.Helper()
-			if got, err := db.Media.Thumbnail(t.Context(), m.ID); string(got) != want || err != nil {
-				t.Errorf("thumbnail = %q, %v, want %q", got, err, want)
+			if got, err := db.Blobs.Thumbnail(t.Context(), ws, content); string(got) != want || err != nil {
+				t.Errorf("thumbnail of %s = %q, %v, want %q", content, got, err, want)
 			}
 		}
-		want(uploaded, "small")
-		want(fetched, "small too")
-		if err := db.Media.Expire(t.Context(), uploaded, fetched); err != nil {
+		want(ws, "photo", "small")
+		want(ws, "fetched", "small too")
+		want(other, "photo", "")
+		if err := db.Media.Expire(t.Context(), first, second); err != nil {
 			t.Fatal(err)
 		}
-		want(uploaded, "")
-		want(fetched, "")
-		want(MediaRow{Media: postern.Media{ID: postern.NewMediaID()}}, "")
+		if free, err := db.Blobs.Release(t.Context(), ws, "photo"); !free || err != nil {
+			t.Fatalf("release: %t, %v", free, err)
+		}
+		want(ws, "photo", "")
+		want(ws, "fetched", "small too")
 	})
 }

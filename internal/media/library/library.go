@@ -5,6 +5,7 @@ package library
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -225,7 +226,7 @@ type Prepared struct {
 	file *os.File // in transit; nil if the file is in memory
 }
 
-// Close frees what the file takes.
+// Close releases the file.
 func (p Prepared) Close() {
 	if p.file != nil {
 		Discard(p.file)
@@ -276,6 +277,9 @@ func (l *Library) asItIs(ctx context.Context, ws postern.WorkspaceID, m Taken) (
 	b := make([]byte, m.Size)
 	if _, err := io.ReadFull(r, b); err != nil {
 		return Prepared{}, err
+	}
+	if blob.Hash(sha256.Sum256(b)).String() != m.SHA256 {
+		return Prepared{}, postern.Invalid("/media", "the stored file is damaged; upload it again")
 	}
 	d := media.Description{MIMEType: m.MIMEType, Width: m.Width, Height: m.Height}
 	return Prepared{media.Prepared{Description: d, Thumbnail: m.Thumbnail}, bytes.NewReader(b), m.Size, nil}, nil

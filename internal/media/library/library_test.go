@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,6 +82,7 @@ type shelves struct {
 	*Library
 	t       *testing.T
 	catalog *memory
+	dir     string // of the blobs
 }
 
 func open(t *testing.T) shelves {
@@ -95,7 +97,7 @@ func open(t *testing.T) shelves {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return shelves{l, t, catalog}
+	return shelves{l, t, catalog, filepath.Join(dir, "media")}
 }
 
 // enough is room for all files of a test.
@@ -322,6 +324,19 @@ func TestThumbnailIsMadeOnce(t *testing.T) {
 	}
 	if p := preparing(kept, postern.KindDocument); p.Thumbnail != nil {
 		t.Error("a document has a thumbnail")
+	}
+	damaged := kept
+	damaged.SHA256 = strings.Repeat("0", 64)
+	if err := os.MkdirAll(filepath.Join(l.dir, string(workspace), "00"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(l.dir, string(workspace), "00", damaged.SHA256)
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.Prepare(t.Context(), workspace, damaged, postern.KindImage)
+	if postern.ReasonOf(err) != postern.ValidationFailed {
+		t.Errorf("bytes that are not those of the file are sent: %v", err)
 	}
 	taking(photo(t, png.Encode)) // would have to be decoded
 	if kept.Thumbnail != nil {

@@ -86,10 +86,9 @@ func (c *conn) upload(ctx context.Context, class content.Class, f network.File) 
 	}
 	resp, err := send(ctx, mediaTypes[class], f)
 	if err == nil && !content.IsPath(resp.DirectPath) {
-		err = errNoPath
+		err = c.uploaded(errNoPath)
 	}
 	if err != nil {
-		c.hostsRefused.Store(true) // the permission may be the reason
 		return nil, notUploaded(err)
 	}
 	return content.File{
@@ -98,14 +97,24 @@ func (c *conn) upload(ctx context.Context, class content.Class, f network.File) 
 	}.Ref(), nil
 }
 
+// uploaded makes the next transfer ask for hosts again after an error, of which the permission to upload
+// may be the reason.
+func (c *conn) uploaded(err error) error {
+	if err != nil {
+		c.hostsRefused.Store(true)
+	}
+	return err
+}
+
 func (c *conn) uploadFromMemory(ctx context.Context, as whatsmeow.MediaType, f network.File) (
 	r whatsmeow.UploadResponse, err error,
 ) {
 	b := make([]byte, f.Size)
-	if _, err := f.Body.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := io.ReadFull(io.NewSectionReader(f.Body, 0, f.Size), b); err != nil {
 		return r, err
 	}
-	return c.cli.Upload(ctx, b, as)
+	r, err = c.cli.Upload(ctx, b, as)
+	return r, c.uploaded(err)
 }
 
 func (c *conn) uploadFromDisk(ctx context.Context, as whatsmeow.MediaType, f network.File) (
@@ -119,7 +128,8 @@ func (c *conn) uploadFromDisk(ctx context.Context, as whatsmeow.MediaType, f net
 		_ = sealed.Close() // whatsmeow may have closed it
 		_ = os.Remove(sealed.Name())
 	}()
-	return c.cli.UploadReader(ctx, io.NewSectionReader(f.Body, 0, f.Size), sealed, as)
+	r, err = c.cli.UploadReader(ctx, io.NewSectionReader(f.Body, 0, f.Size), sealed, as)
+	return r, c.uploaded(err)
 }
 
 var errNoPath = errors.New("the vendor did not say where the file is")

@@ -1,3 +1,3 @@
 -- +goose Up
--- A small JPEG of a picture to send; empty if there is none, or if it was not made when the picture was stored.
-ALTER TABLE media ADD COLUMN thumbnail BLOB NOT NULL DEFAULT x'';
+-- A small JPEG of a photo; empty if there is none, or if it was not made when the photo was stored.
+ALTER TABLE blob ADD COLUMN thumbnail BLOB NOT NULL DEFAULT x'';
