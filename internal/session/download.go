@@ -16,6 +16,7 @@ import (
 // not fetched yet waits in the database.
 type downloads struct {
 	running map[postern.MediaID]bool
+	ended   int         // how many have ended
 	timer   *time.Timer // looks again when the next file is due
 }
 
@@ -25,7 +26,7 @@ func (l *liveSession) fetchFiles() {
 		return
 	}
 	l.mu.Lock()
-	free := !l.closed && len(l.loads.running) < deviceDownloads
+	free, ended := !l.closed && len(l.loads.running) < deviceDownloads, l.loads.ended
 	l.mu.Unlock()
 	if !free {
 		return
@@ -41,7 +42,7 @@ func (l *liveSession) fetchFiles() {
 			l.lookForFiles(time.Duration(f.NextAt-now) * time.Millisecond)
 			return
 		}
-		l.begin(f)
+		l.begin(f, ended)
 	}
 }
 
@@ -57,11 +58,12 @@ func (l *liveSession) lookForFiles(wait time.Duration) {
 	}
 }
 
-// begin begins to fetch a file, unless that is under way or enough others are.
-func (l *liveSession) begin(f store.MediaRow) {
+// begin begins to fetch a file, unless that is under way or enough others are. If another number of
+// files has ended since the file was read, it may be one of them; whoever ended looks again.
+func (l *liveSession) begin(f store.MediaRow, ended int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.loads.running[f.ID] || len(l.loads.running) >= deviceDownloads {
+	if l.closed || l.loads.ended != ended || l.loads.running[f.ID] || len(l.loads.running) >= deviceDownloads {
 		return
 	}
 	l.loads.running[f.ID] = true
@@ -77,6 +79,7 @@ func (l *liveSession) load(f store.MediaRow) {
 	}
 	l.mu.Lock()
 	delete(l.loads.running, f.ID)
+	l.loads.ended++
 	l.mu.Unlock()
 	if err != nil && l.ctx.Err() == nil {
 		l.e.log.WarnContext(l.ctx, "a file was not fetched", "device", l.id, "media", f.ID, "error", err)

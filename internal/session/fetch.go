@@ -22,6 +22,7 @@ type fetcher struct {
 
 	mu      sync.Mutex
 	running map[postern.MediaID]bool
+	ended   int // how many fetches have ended
 	work    sync.WaitGroup
 	again   chan struct{} // a fetch has ended; one place
 }
@@ -62,6 +63,9 @@ func (f *fetcher) begin(ctx context.Context) time.Duration {
 	if f.e.library == nil || f.e.fetch == nil {
 		return fetchMax
 	}
+	f.mu.Lock()
+	ended := f.ended
+	f.mu.Unlock()
 	list, err := f.e.db.Media.Fetching(ctx, workspaceFetches, 2*allFetches)
 	if err != nil {
 		return storeRetryWait
@@ -72,15 +76,17 @@ func (f *fetcher) begin(ctx context.Context) time.Duration {
 			wait = min(wait, time.Duration(row.NextAt-now)*time.Millisecond)
 			continue
 		}
-		f.start(ctx, row)
+		f.start(ctx, row, ended)
 	}
 	return wait
 }
 
-func (f *fetcher) start(ctx context.Context, row store.MediaRow) {
+// start begins to fetch a file, unless that is under way or enough others are. If another number of
+// fetches has ended since the file was read, it may be one of them; the next look is due then.
+func (f *fetcher) start(ctx context.Context, row store.MediaRow, ended int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.running[row.ID] || len(f.running) >= allFetches {
+	if f.ended != ended || f.running[row.ID] || len(f.running) >= allFetches {
 		return
 	}
 	f.running[row.ID] = true
@@ -91,6 +97,7 @@ func (f *fetcher) start(ctx context.Context, row store.MediaRow) {
 		}
 		f.mu.Lock()
 		delete(f.running, row.ID)
+		f.ended++
 		f.mu.Unlock()
 		select {
 		case f.again <- struct{}{}:
