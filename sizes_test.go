@@ -75,7 +75,7 @@ func receiver(decl ast.Decl) string {
 	case *ast.Ident:
 		return k.Name
 	case *ast.IndexExpr:
-		return k.X.(*ast.Ident).Name //nolint:errcheck,forcetypeassert // a receiver's type has a name
+		return k.X.(*ast.Ident).Name
 	}
 	return ""
 }

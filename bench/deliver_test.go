@@ -73,10 +73,12 @@ func settle(t *testing.T, db *store.Store, box *seal.Box, url string, inFlight i
 		MaxInFlight: inFlight,
 		Secret:      box.Seal([]byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="), id.SecretPlace()), DueAt: now,
 	}
-	for _, err := range []error{db.Workspaces.Create(t.Context(), ws), db.Devices.Create(t.Context(), b.device, nil),
+	for _, err := range []error{
+		db.Workspaces.Create(t.Context(), ws), db.Devices.Create(t.Context(), b.device, nil),
 		db.Endpoints.Create(t.Context(), b.endpoint, 20, nil),
 		db.Endpoints.Activate(t.Context(), id,
-			now)} {
+			now),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,14 +98,16 @@ func (b *backlog) receiveAs(ctx context.Context, begin func(postern.MessageID)) 
 	begin(id)
 	chat := cmp.Or(b.chat, "+15551234567")
 	return id, b.db.Messages.RecordInbound(ctx,
-		store.RecordInbound{Sender: "lid:1", Type: postern.MessageReceived, Now: now,
+		store.RecordInbound{
+			Sender: "lid:1", Type: postern.MessageReceived, Now: now,
 			Message: postern.Message{
 				ID: id, WorkspaceID: b.device.WorkspaceID, DeviceID: b.device.ID, Direction: postern.Inbound, ChatID: chat,
 				From:    postern.Maybe(chat),
 				Content: postern.Text("A message of ordinary length, as people write them."), Status: postern.Received,
 				NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{},
 				CreatedAt: now, SentAt: now,
-			}})
+			},
+		})
 }
 
 func (b *backlog) dispatch(t *testing.T, unfair bool) (stop func()) {
@@ -130,8 +134,10 @@ func (b *backlog) dispatchBy(t *testing.T, client *egress.Client, unfair bool) (
 // deliver measures delivering a backlog at full speed to one fast receiver, compared with
 // a bare loop of POSTs, and the time from commit to receipt at 100 events per second.
 func deliver(t *testing.T) []figure {
-	f := figure{name: "webhook deliveries flat out, one receiver, 64 in flight", unit: "/s", floor: 0.6,
-		extra: "signed, recorded (goal 5,000/s); receiver in the same process; bare: the same POSTs by the same transport, nothing signed or recorded"}
+	f := figure{
+		name: "webhook deliveries flat out, one receiver, 64 in flight", unit: "/s", floor: 0.6,
+		extra: "signed, recorded (goal 5,000/s); receiver in the same process; bare: the same POSTs by the same transport, nothing signed or recorded",
+	}
 	wait := figure{name: "commit to receipt at 100 events/s, median", unit: "µs"}
 	var p99s []float64
 	for range rounds {

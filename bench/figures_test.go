@@ -101,8 +101,20 @@ func TestFigures(t *testing.T) {
 	for _, m := range []struct {
 		name    string
 		measure func(*testing.T) []figure
-	}{{"devices", devices}, {"accept", accept}, {"device", device}, {"traffic", traffic}, {"files", files}, {"deliver", deliver}, {"slow", slow},
-		{"isolate", isolate}, {"memory", memory}, {"pages", pages}, {"search", search}, {"neighbour", neighbour}} {
+	}{
+		{"devices", devices},
+		{"accept", accept},
+		{"device", device},
+		{"traffic", traffic},
+		{"files", files},
+		{"deliver", deliver},
+		{"slow", slow},
+		{"isolate", isolate},
+		{"memory", memory},
+		{"pages", pages},
+		{"search", search},
+		{"neighbour", neighbour},
+	} {
 		if *only != "" && *only != m.name {
 			continue
 		}

@@ -117,8 +117,10 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 	}, t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	p := people.New(people.Options{DB: b.db, Box: b.box})
-	h = dash.Handler(dash.Options{Gateway: g, People: p, Log: slog.New(slog.DiscardHandler),
-		BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" }})
+	h = dash.Handler(dash.Options{
+		Gateway: g, People: p, Log: slog.New(slog.DiscardHandler),
+		BaseURL: "http://localhost", Address: func(*http.Request) string { return "127.0.0.1" },
+	})
 	deliveries, err := b.db.Deliveries.List(t.Context(), b.device.WorkspaceID, b.endpoint.ID, store.DeliveryFilter{}, 0,
 		1)
 	if err != nil || len(deliveries.List) == 0 {

@@ -20,8 +20,10 @@ func (v directory) usync(c *conn, n *waBinary.Node) {
 	}
 	c.reply(n, waBinary.Node{
 		Tag: "usync",
-		Attrs: waBinary.Attrs{"sid": attr(&query, "sid"), "mode": attr(&query, "mode"),
-			"context": attr(&query, "context")},
+		Attrs: waBinary.Attrs{
+			"sid": attr(&query, "sid"), "mode": attr(&query, "mode"),
+			"context": attr(&query, "context"),
+		},
 		Content: []waBinary.Node{{Tag: "list", Content: users}},
 	})
 }

@@ -205,9 +205,11 @@ func (v messages) forward(from *companion, m outbound, p part) {
 	}
 	v.queues.deliver(to, &delivery{
 		Class: classMessage, ID: m.id, From: from.account.number,
-		Node: encodeNode(waBinary.Node{Tag: "message", Attrs: attrs,
+		Node: encodeNode(waBinary.Node{
+			Tag: "message", Attrs: attrs,
 			Content: append([]waBinary.Node{enc},
-				m.identity...)}),
+				m.identity...),
+		}),
 	})
 }
 

@@ -16,16 +16,20 @@ import (
 // honest are nodes as whatsmeow sends them.
 func honest() []waBinary.Node {
 	peer, me := number("15550002222").lid(), number("15550001111")
-	enc := []waBinary.Node{{Tag: "enc", Attrs: waBinary.Attrs{"v": "2", "type": "pkmsg"},
-		Content: []byte{0x33, 1, 2, 3}}}
+	enc := []waBinary.Node{{
+		Tag: "enc", Attrs: waBinary.Attrs{"v": "2", "type": "pkmsg"},
+		Content: []byte{0x33, 1, 2, 3},
+	}}
 	iq := func(xmlns, kind string, child waBinary.Node) waBinary.Node {
 		return waBinary.Node{
 			Tag: "iq", Attrs: waBinary.Attrs{"id": "1.2-3", "xmlns": xmlns, "type": kind, "to": types.ServerJID},
 			Content: []waBinary.Node{child},
 		}
 	}
-	users := []waBinary.Node{{Tag: "user", Attrs: waBinary.Attrs{"jid": peer}},
-		{Tag: "user", Content: []waBinary.Node{{Tag: "contact", Content: "+15550002222@c.us"}}}}
+	users := []waBinary.Node{
+		{Tag: "user", Attrs: waBinary.Attrs{"jid": peer}},
+		{Tag: "user", Content: []waBinary.Node{{Tag: "contact", Content: "+15550002222@c.us"}}},
+	}
 	key := keyNode("skey", me.testKey())
 	return []waBinary.Node{
 		{Tag: "message", Attrs: waBinary.Attrs{"id": "3EB0AA", "to": peer, "type": "text"}, Content: []waBinary.Node{

@@ -144,12 +144,14 @@ func (c *codePairing) enter(ph *phone, code string) (hello waBinary.Node, err er
 	mine, err := wrapKey(code, head[:saltSize], head[saltSize:], c.ephemeral.Pub[:])
 	return waBinary.Node{
 		Tag: "notification", Attrs: waBinary.Attrs{"from": types.ServerJID, "type": codeTag, "id": newRef()},
-		Content: []waBinary.Node{{Tag: codeTag, Attrs: waBinary.Attrs{"stage": "primary_hello"},
+		Content: []waBinary.Node{{
+			Tag: codeTag, Attrs: waBinary.Attrs{"stage": "primary_hello"},
 			Content: []waBinary.Node{
 				{Tag: codeRefTag, Content: []byte(c.ref)},
 				{Tag: phoneTag, Content: slices.Concat(head, mine)},
 				{Tag: "primary_identity_pub", Content: ph.device.IdentityKey.Pub[:]},
-			}}},
+			},
+		}},
 	}, err
 }
 

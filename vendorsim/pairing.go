@@ -203,7 +203,7 @@ func (v links) offerLink(code qrCode, ph *phone) (*pairing, error) {
 }
 
 // passkeyOptions are the options with which a browser would ask its owner for the passkey.
-const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,` + //nolint:gosec // no secret
+const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,` +
 	`"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}`
 
 // RequirePasskey makes a number ask for a passkey whenever a client is linked to it.

@@ -206,8 +206,10 @@ func TestFramesMayComeInPieces(t *testing.T) {
 	c := dialRaw(t, v)
 	c.login(t, v, "15550001111")
 	ping := func(id string) []byte {
-		return frame(c.out.seal(nil, encodeNode(waBinary.Node{Tag: "iq",
-			Attrs: waBinary.Attrs{"id": id, "type": "get", "xmlns": "w:p"}}),
+		return frame(c.out.seal(nil, encodeNode(waBinary.Node{
+			Tag:   "iq",
+			Attrs: waBinary.Attrs{"id": id, "type": "get", "xmlns": "w:p"},
+		}),
 			nil))
 	}
 	both := append(ping("one"), ping("two")...)

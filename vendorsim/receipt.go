@@ -70,8 +70,10 @@ func (v receipts) confirm(account, by number, id string, kind ReceiptKind) {
 func (v receipts) deliverReceipt(account, by number, n waBinary.Node) {
 	raw := encodeNode(n)
 	for _, cp := range v.devices.companionsOf(account) {
-		v.queues.deliver(cp, &delivery{Class: classReceipt, ID: attr(&n, "id"), Kind: attr(&n, "type"), From: by,
-			Node: raw})
+		v.queues.deliver(cp, &delivery{
+			Class: classReceipt, ID: attr(&n, "id"), Kind: attr(&n, "type"), From: by,
+			Node: raw,
+		})
 	}
 }
 

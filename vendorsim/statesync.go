@@ -123,7 +123,8 @@ func (v states) interfere(ctx context.Context, cp *companion, n *waBinary.Node) 
 }
 
 func refusedState(name string, code int, text string) waBinary.Node {
-	return waBinary.Node{Tag: "collection", Attrs: waBinary.Attrs{"name": name, "type": "error"},
+	return waBinary.Node{
+		Tag: "collection", Attrs: waBinary.Attrs{"name": name, "type": "error"},
 		Content: []waBinary.Node{{Tag: "error", Attrs: waBinary.Attrs{"code": code, "text": text}}},
 	}
 }

@@ -259,8 +259,11 @@ func TestCommandsAndServersShareAPostgreSQLDatabase(t *testing.T) {
 		if exit, said := on(dir, "workspace", "create", "--name", "made beside a server"); exit != 0 {
 			t.Errorf("workspace create = %d %s", exit, said)
 		}
-		for _, args := range [][]string{{"workspace", "list"}, {"migrate"},
-			{"serve", "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"}} {
+		for _, args := range [][]string{
+			{"workspace", "list"},
+			{"migrate"},
+			{"serve", "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0"},
+		} {
 			if exit, said := on(other, args...); exit != 1 || !strings.Contains(said, "in use by postern, process ") {
 				t.Errorf("%v from elsewhere = %d %s, want the name of the server", args, exit, said)
 			}

@@ -56,8 +56,10 @@ func TestKeyIsRotatedByTheCommand(t *testing.T) {
 		statusOf(t, url, old.Key) != 200 {
 		t.Errorf("without an overlap the old key is answered %d, want 401 at once", got)
 	}
-	for name, args := range map[string][]string{"too long": {"--overlap", "721h", last.ID}, "ended": {next.ID},
-		"unknown": {"key_x"}, "in the past": {"--expires=-1h", last.ID}} {
+	for name, args := range map[string][]string{
+		"too long": {"--overlap", "721h", last.ID}, "ended": {next.ID},
+		"unknown": {"key_x"}, "in the past": {"--expires=-1h", last.ID},
+	} {
 		if exit, _, errs := command(t, append([]string{"key", "rotate", "--workspace", ws, at},
 			args...)...); exit != 1 ||
 			errs == "" {

@@ -67,9 +67,11 @@ func delivery(t *tenant) string {
 		err = t.db.Endpoints.Activate(t.t.Context(), postern.EndpointID(id), postern.TimeOf(time.Now()))
 	}
 	if err == nil {
-		m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
+		m := postern.Message{
+			WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
 			ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"), NetworkID: "n",
-			Source: postern.FromContact}
+			Source: postern.FromContact,
+		}
 		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil)
 	}
 	if err != nil {
@@ -87,9 +89,11 @@ func delivered(t *tenant) string {
 	now := postern.TimeOf(time.Now())
 	due, err := t.db.Deliveries.Due(t.t.Context(), id, now, true, 1)
 	if err == nil {
-		err = t.db.Deliveries.FinishAttempt(t.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row,
+		err = t.db.Deliveries.FinishAttempt(t.t.Context(), store.Attempt{
+			DeliveryID: due[0].ID, Row: due[0].Row,
 			EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 200,
-			Status: postern.DeliverySucceeded})
+			Status: postern.DeliverySucceeded,
+		})
 	}
 	if err != nil {
 		t.t.Fatal(err)
@@ -400,8 +404,10 @@ func refusedElsewhere(mine, other *tenant, r route) {
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	ids := []string{"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", "%2e%2e", "a%2Fb", "%00", "%ff", "%27%20OR%201=1",
-		strings.Repeat("a", 3000)}
+	ids := []string{
+		"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA", "x", "%2e%2e", "a%2Fb", "%00", "%ff", "%27%20OR%201=1",
+		strings.Repeat("a", 3000),
+	}
 	for name, r := range routes() {
 		mine := s.tenant("enterprise") // one tenant may not have a device for each operation
 		target, body := r.build(mine)

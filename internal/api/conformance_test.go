@@ -183,7 +183,8 @@ func isLink(p string) bool {
 
 // checkRefusal is for what no operation answers.
 func (d *document) checkRefusal(method string, status int, header http.Header, body []byte,
-	reasons ...postern.Reason) error {
+	reasons ...postern.Reason,
+) error {
 	if method == http.MethodHead { // its answer has no body
 		if !slices.ContainsFunc(reasons, func(r postern.Reason) bool { return problem.Of(r).Status == status }) {
 			return fmt.Errorf("the answer %d, want one of %v", status, reasons)
@@ -295,8 +296,10 @@ func TestTheCheckerFindsLies(t *testing.T) {
 	t.Parallel()
 	const device = `{"id":"dev_1","status":"connected","name":"x","statusReason":null,"restrictedUntil":null,"mode":"sandbox","phoneNumber":null,"displayName":null,"metadata":{},"pace":null,"receive":{"direct":true,"groups":true,"channels":false,"status":false,"calls":true,"viewOnce":false},"createdAt":"2026-11-21T09:00:00.000Z","linkedAt":null,"connectedAt":null,"lastSeenAt":null}`
 	const missing = `{"type":"https://postern.test/problems/not-found","title":"Not found","status":404,"detail":"x","code":"NOT_FOUND","requestId":"req_1"}`
-	good := map[string]string{"Request-Id": "req_" + strings.Repeat("A", 26),
-		"RateLimit-Policy": `"default";q=300;w=60`, "RateLimit": `"default";r=42;t=17`}
+	good := map[string]string{
+		"Request-Id":       "req_" + strings.Repeat("A", 26),
+		"RateLimit-Policy": `"default";q=300;w=60`, "RateLimit": `"default";r=42;t=17`,
+	}
 	for name, tt := range map[string]struct {
 		method, target string
 		status         int

@@ -23,9 +23,11 @@ func (t *tenant) attempt(hook string, status int, outcome postern.DeliveryStatus
 		t.t.Fatalf("%d deliveries are due (%v), want 1", len(due), err)
 	}
 	d := due[0]
-	o := store.Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: id, Number: d.Attempts + 1, At: now,
+	o := store.Attempt{
+		DeliveryID: d.ID, Row: d.Row, EndpointID: id, Number: d.Attempts + 1, At: now,
 		Ended: now.Add(7 * time.Millisecond), HTTPStatus: status, Answer: fmt.Sprint("answer ", status),
-		Status: outcome, DueAt: now.Add(time.Minute)}
+		Status: outcome, DueAt: now.Add(time.Minute),
+	}
 	if status != 200 {
 		o.Reason = "status"
 	}
@@ -170,8 +172,10 @@ func TestTestEvent(t *testing.T) {
 			t.Errorf("the same key again: %s", again.Body)
 		}
 		mine.do("POST", hook+"/test", "").want(http.StatusAccepted, "")
-		for query, want := range map[string]int{"": 2, "?type=webhook.test": 2, "?type=webhook.*": 2,
-			"?type=message.*": 0, "?type=*": 2, "?type=webhook.disabled": 0} {
+		for query, want := range map[string]int{
+			"": 2, "?type=webhook.test": 2, "?type=webhook.*": 2,
+			"?type=message.*": 0, "?type=*": 2, "?type=webhook.disabled": 0,
+		} {
 			if l := mine.do("GET", hook+"/deliveries"+query, "").list(); len(l.Data) != want {
 				t.Errorf("%s: %d deliveries, want %d", query, len(l.Data), want)
 			}
@@ -215,8 +219,10 @@ func TestReplay(t *testing.T) {
 		mine.do("DELETE", target, "").want(http.StatusNoContent, "")
 		mine.do("GET", target, "").members(map[string]string{"status": `"stopped"`})
 		mine.do("DELETE", target, "").want(http.StatusNoContent, "")
-		mine.do("POST", hook+"/replay", "").members(map[string]string{"since": "null", "until": "null", "types": "null",
-			"onlyFailed": "false"})
+		mine.do("POST", hook+"/replay", "").members(map[string]string{
+			"since": "null", "until": "null", "types": "null",
+			"onlyFailed": "false",
+		})
 		for body, pointer := range map[string]string{
 			`{"since":"x"}`: "/since", `{"until":"yesterday"}`: "/until", `{"types":[]}`: "/types",
 			`{"types":["x"]}`: "/types/0",

@@ -124,8 +124,10 @@ func TestProxyIsNeverShown(t *testing.T) {
 	a := mine.do("PATCH", target, `{"proxyUrl":"socks5://user:`+canary+`@proxy.test:1080"}`)
 	a.want(http.StatusOK, "")
 	list := mine.do("GET", "/v1/devices", "")
-	for _, text := range []string{a.Body.String(), list.Body.String(), mine.do("GET", target, "").Body.String(),
-		s.log.String()} {
+	for _, text := range []string{
+		a.Body.String(), list.Body.String(), mine.do("GET", target, "").Body.String(),
+		s.log.String(),
+	} {
 		if strings.Contains(text, canary) || strings.Contains(text, "roxy") {
 			t.Errorf("the proxy is shown: %s", text)
 		}

@@ -85,16 +85,20 @@ func (p *prober) caller() *caller {
 	} else {
 		foreign, foreignMessage = string(other.device("other", postern.Unlinked)), "msg_x"
 	}
-	c.things["dev_"] = []string{device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)),
+	c.things["dev_"] = []string{
+		device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)),
 		string(c.device("v", postern.Unlinked)), foreign,
-		"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+		"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+	}
 	c.things["msg_"] = []string{
 		message, message, poll(c.tenant, device), received(c.tenant, device), heard(c.tenant, device), foreignMessage,
 		"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA",
 	}
 	c.things["whk_"] = []string{endpoint, endpoint, "whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
-	c.things["dlv_"] = []string{c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID,
-		"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["dlv_"] = []string{
+		c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID,
+		"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+	}
 	c.things["med_"] = []string{upload(c.tenant), receivedFile(c.tenant), "med_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["rpl_"] = []string{replay(c.tenant), "rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["evt_"] = anID.FindAllString(c.do("GET", "/v1/events?limit=1", "").Body.String(), 1)
@@ -120,8 +124,10 @@ func ends() []string {
 func (p *prober) try(data []byte) error {
 	p.turn = (p.turn + 1) % len(p.callers)
 	c := p.callers[p.turn]
-	g := &generator{document: described(), dice: &dice{data: data}, things: c.things,
-		n: rand.Int()} // only so that keys differ
+	g := &generator{
+		document: described(), dice: &dice{data: data}, things: c.things,
+		n: rand.Int(),
+	} // only so that keys differ
 	a := g.request(p.ops)
 	unlinked := func(id string) bool { return strings.Contains(a.target, id) }
 	if a.op.OperationID == "scanInSandbox" && slices.ContainsFunc(c.things["dev_"][3:5], unlinked) {
@@ -367,9 +373,11 @@ func TestTheProberFindsLies(t *testing.T) {
 			list := byte(slices.IndexFunc(p.ops, func(op operation) bool { return op.OperationID == "listDevices" }))
 			err := p.try([]byte{list})
 			if name == "no refusal" {
-				_, err = p.send(&attempt{op: p.ops[list], method: "GET", target: "/v1/devices?x=1",
+				_, err = p.send(&attempt{
+					op: p.ops[list], method: "GET", target: "/v1/devices?x=1",
 					header: http.Header{"Authorization": {"Bearer " + p.callers[0].key}},
-					broken: true})
+					broken: true,
+				})
 			}
 			if err == nil {
 				t.Error("nobody noticed")

@@ -26,8 +26,10 @@ func TestDocument(t *testing.T) {
 		a.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("served document: %v %v", err, a.Header())
 	}
-	for _, bad := range []string{"unpkg", "$schema", "ErrorModel", "ErrorDetail",
-		"patternDescription"} {
+	for _, bad := range []string{
+		"unpkg", "$schema", "ErrorModel", "ErrorDetail",
+		"patternDescription",
+	} {
 		if strings.Contains(a.Body.String(), bad) {
 			t.Errorf("the document has %s", bad)
 		}

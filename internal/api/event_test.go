@@ -128,8 +128,10 @@ func TestLogOfEvents(t *testing.T) {
 	mine.do("GET", "/v1/events?after="+string(postern.NewEventID()), "").want(http.StatusNotFound, postern.NotFound)
 	mine.do("GET", "/v1/events?after="+canary, "").want(http.StatusNotFound, postern.NotFound)
 	mine.do("GET", "/v1/events?deviceId="+string(theirs), "").want(http.StatusForbidden, postern.ResourceNotAllowed)
-	for _, query := range []string{"type=message", "type=", "type=message.*,", "type=a&type=b", "limit=201",
-		"after=" + first.EventID + "&cursor=x"} {
+	for _, query := range []string{
+		"type=message", "type=", "type=message.*,", "type=a&type=b", "limit=201",
+		"after=" + first.EventID + "&cursor=x",
+	} {
 		mine.do("GET", "/v1/events?"+query, "").want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	}
 }
@@ -262,8 +264,10 @@ func TestRemovedEventsAreNoSilentGap(t *testing.T) {
 	if got := mine.events("after=" + young.EventID).bodies(); got != "7" {
 		t.Errorf("behind an event that is kept: %q, want 7", got)
 	}
-	for name, query := range map[string]string{"after": "after=" + old.Data[3].EventID,
-		"cursor": "cursor=" + *old.NextCursor, "with a filter": "type=device.*&after=" + old.Data[0].EventID} {
+	for name, query := range map[string]string{
+		"after":  "after=" + old.Data[3].EventID,
+		"cursor": "cursor=" + *old.NextCursor, "with a filter": "type=device.*&after=" + old.Data[0].EventID,
+	} {
 		a := mine.do("GET", "/v1/events?"+query, "")
 		a.what = name
 		if p := a.want(http.StatusGone, postern.EventsExpired); p.Code != "EVENTS_EXPIRED" {

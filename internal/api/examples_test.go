@@ -158,9 +158,11 @@ func (t *tenant) followed(target string) *answerT {
 		t.t.Fatalf("no event to begin at: %v", err)
 	}
 	device := postern.DeviceID(target[strings.Index(target, "dev_"):])
-	m := postern.Message{WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
+	m := postern.Message{
+		WorkspaceID: t.ws, DeviceID: device, Direction: postern.Inbound, Status: postern.Received,
 		ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hello"), NetworkID: "n",
-		Source: postern.FromContact, SentAt: postern.TimeOf(time.Now())}
+		Source: postern.FromContact, SentAt: postern.TimeOf(time.Now()),
+	}
 	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
 		t.t.Fatal(err)
 	}

@@ -144,13 +144,17 @@ func TestMediaTypes(t *testing.T) {
 			t.Errorf("%v: %s", headers, a.Body)
 		}
 	}
-	for _, headers := range [][]string{{"Content-Encoding", "identity"},
-		{"Content-Type", "application/json;charset=utf-8"}} {
+	for _, headers := range [][]string{
+		{"Content-Encoding", "identity"},
+		{"Content-Type", "application/json;charset=utf-8"},
+	} {
 		mine.do("POST", "/v1/devices", body, headers...).want(http.StatusCreated, "")
 	}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/devices", strings.NewReader(body))
-	req.Header = http.Header{"Authorization": {"Bearer " + mine.key},
-		"Content-Type": {"application/json", "text/plain"}}
+	req.Header = http.Header{
+		"Authorization": {"Bearer " + mine.key},
+		"Content-Type":  {"application/json", "text/plain"},
+	}
 	mine.send(req).want(http.StatusUnsupportedMediaType, postern.UnsupportedMediaType)
 }
 

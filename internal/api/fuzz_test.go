@@ -51,8 +51,10 @@ func FuzzRequest(f *testing.F) {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
 		req.URL = u
 		req.Method = method
-		req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {contentType},
-			"Accept": {accept}, "Idempotency-Key": {key}}
+		req.Header = http.Header{
+			"Authorization": {"Bearer " + mine.key}, "Content-Type": {contentType},
+			"Accept": {accept}, "Idempotency-Key": {key},
+		}
 		rec := httptest.NewRecorder()
 		mine.handler.ServeHTTP(rec, req)
 		if rec.Code >= 500 {

@@ -98,8 +98,10 @@ func (a *attempt) odd(what *string, value string) { *what, a.plain, a.broken = v
 // path fills the ids of a path in.
 func (g *generator) path(a *attempt) string {
 	prefix := "dev_"
-	for family, of := range map[string]string{"/v1/messages": "msg_", "/v1/media": "med_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_",
-		"/v1/replays": "rpl_"} {
+	for family, of := range map[string]string{
+		"/v1/messages": "msg_", "/v1/media": "med_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_",
+		"/v1/replays": "rpl_",
+	} {
 		if strings.HasPrefix(a.op.path, family) {
 			prefix = of
 		}

@@ -41,8 +41,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Binary{M: m}) }
 func onEachEngine(t *testing.T, test func(t *testing.T, url func(testing.TB) string)) {
 	t.Helper()
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": migrated.URL} {
+	for name, url := range map[string]func(testing.TB) string{
+		"sqlite":   func(testing.TB) string { return "" },
+		"postgres": migrated.URL,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, url)
@@ -90,6 +92,7 @@ func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil
 func (fakeSandbox) Call(context.Context, string, string, postern.Call) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }
+
 func (fakeSandbox) Inbound(context.Context, string, gateway.SandboxInbound) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }
@@ -172,14 +175,16 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 	}
 	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore}
 	s.keepFiles()
-	s.g = gateway.New(gateway.Options{DB: db, Box: box, Library: s.library, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
+	s.g = gateway.New(gateway.Options{
+		DB: db, Box: box, Library: s.library, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
 		GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
 		CheckURL: func(u string) error {
 			if !strings.HasPrefix(u, "https://") {
 				return errors.New("an endpoint's URL starts with https://")
 			}
 			return nil
-		}})
+		},
+	})
 	s.open(web.Transport{}, sandbox != nil)
 	return s
 }
@@ -206,8 +211,10 @@ func (s *server) open(transport web.Transport, sandbox bool) {
 		s.t.Fatal(err)
 	}
 	s.api.SetPulse(testPulse)
-	s.handler, err = web.New(web.Options{Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(),
-		Announce: s.api.TellRate})
+	s.handler, err = web.New(web.Options{
+		Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(),
+		Announce: s.api.TellRate,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -268,8 +275,10 @@ func (t *tenant) set(id postern.DeviceID, status postern.Status) {
 	if d.PhoneNumber == "" && status == postern.Connected {
 		t.link(d)
 	}
-	if err := t.db.Devices.SetState(ctx, store.SetDeviceState{WorkspaceID: t.ws, DeviceID: id, Status: status,
-		Desired: postern.WantConnect, At: postern.TimeOf(time.Now())}); err != nil {
+	if err := t.db.Devices.SetState(ctx, store.SetDeviceState{
+		WorkspaceID: t.ws, DeviceID: id, Status: status,
+		Desired: postern.WantConnect, At: postern.TimeOf(time.Now()),
+	}); err != nil {
 		t.t.Fatal(err)
 	}
 }

@@ -92,8 +92,10 @@ func (h *historian) do(in any, op func() any) {
 	end := time.Since(h.start)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: len(h.ops), Input: in, Output: out, Call: call.Nanoseconds(),
-		Return: end.Nanoseconds()})
+	h.ops = append(h.ops, porcupine.Operation{
+		ClientId: len(h.ops), Input: in, Output: out, Call: call.Nanoseconds(),
+		Return: end.Nanoseconds(),
+	})
 }
 
 // spender sends over HTTP and gives back in the store.
@@ -160,8 +162,10 @@ func (s *spender) giveBack(id postern.MessageID) any {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if err := s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{MessageID: id, Status: postern.Failed,
-				Refund: true, At: postern.TimeOf(time.Now())}); err != nil {
+			if err := s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{
+				MessageID: id, Status: postern.Failed,
+				Refund: true, At: postern.TimeOf(time.Now()),
+			}); err != nil {
 				s.t.Error(err)
 			}
 		})

@@ -130,16 +130,20 @@ func TestIdempotencyKeys(t *testing.T) {
 		a.what = key
 		a.want(http.StatusBadRequest, postern.MalformedRequest)
 	}
-	for _, key := range []string{"!", `a"b`, strings.Repeat("~", 255), `"` + strings.Repeat("a", 255) + `"`,
-		`"a\\b\"c"`} {
+	for _, key := range []string{
+		"!", `a"b`, strings.Repeat("~", 255), `"` + strings.Repeat("a", 255) + `"`,
+		`"a\\b\"c"`,
+	} {
 		a := mine.do("POST", "/v1/devices", `{"name":"a"}`, "Idempotency-Key", key)
 		a.what = key
 		a.want(http.StatusCreated, "")
 	}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/devices",
 		strings.NewReader(`{"name":"a"}`))
-	req.Header = http.Header{"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json"},
-		"Idempotency-Key": {"a", "a"}}
+	req.Header = http.Header{
+		"Authorization": {"Bearer " + mine.key}, "Content-Type": {"application/json"},
+		"Idempotency-Key": {"a", "a"},
+	}
 	mine.send(req).want(http.StatusBadRequest, postern.MalformedRequest)
 	a := mine.do("POST", "/v1/devices", `{"name":"a"}`, "Idempotency-Key", `a\b"c`) // the same key, bare
 	if a.Header().Get("Idempotent-Replayed") != "true" {

@@ -106,8 +106,12 @@ func TestSandboxRoutesOnTheRealNetwork(t *testing.T) {
 	t.Parallel()
 	mine := newServerWith(t, nil).tenant("starter")
 	id := string(mine.device("d", postern.Unlinked))
-	for _, r := range [][3]string{{"POST", "scan", ""}, {"POST", "inbound", `{"from":"+15551234567","body":"x"}`},
-		{"POST", "faults", `{"kind":"ban"}`}, {"GET", "phone", ""}} {
+	for _, r := range [][3]string{
+		{"POST", "scan", ""},
+		{"POST", "inbound", `{"from":"+15551234567","body":"x"}`},
+		{"POST", "faults", `{"kind":"ban"}`},
+		{"GET", "phone", ""},
+	} {
 		mine.do(r[0], "/v1/sandbox/devices/"+id+"/"+r[1], r[2]).want(http.StatusNotFound, postern.SandboxOff)
 	}
 	if a := mine.do("GET", "/v1/devices/"+id, ""); a.member("mode") != "live" {

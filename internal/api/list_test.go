@@ -241,8 +241,10 @@ func TestQuota(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				if _, err := s.g.Messages.Send(t.Context(), caller,
-					gateway.NewMessage{DeviceID: postern.DeviceID(device), To: "+15551234567",
-						Content: postern.Text("x")}, nil); err != nil {
+					gateway.NewMessage{
+						DeviceID: postern.DeviceID(device), To: "+15551234567",
+						Content: postern.Text("x"),
+					}, nil); err != nil {
 					t.Error(err)
 					return
 				}

@@ -108,8 +108,10 @@ func TestRefusedCredentialsAreCountedByAddress(t *testing.T) {
 	send := func(client, key string) *answerT {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage", nil)
 		req.RemoteAddr = "10.1.2.3:1"
-		req.Header = http.Header{"Authorization": {"Bearer " + key}, "X-Forwarded-For": {client},
-			"X-Forwarded-Proto": {"https"}}
+		req.Header = http.Header{
+			"Authorization": {"Bearer " + key}, "X-Forwarded-For": {client},
+			"X-Forwarded-Proto": {"https"},
+		}
 		return proxied.send(req)
 	}
 	limited := 0

@@ -20,7 +20,8 @@ func TestCreatedResourcesHaveALocation(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("starter")
 	for _, tt := range []struct{ target, body string }{
-		{"/v1/devices", `{"name":"d"}`}, {"/v1/webhooks", `{"url":"https://hooks.test/"}`},
+		{"/v1/devices", `{"name":"d"}`},
+		{"/v1/webhooks", `{"url":"https://hooks.test/"}`},
 		{"/v1/media?filename=a.txt", "Hello"},
 		{"/v1/devices/" + string(mine.device("d", postern.Unlinked)) + "/link", `{}`},
 	} {

@@ -51,13 +51,17 @@ type best struct {
 
 func (n *neighbours) newSide(mark, number string) *side {
 	n.t.Helper()
-	ws, err := n.g.Workspaces.Create(n.t.Context(), access.Operator(), gateway.NewWorkspace{Name: mark,
-		Plan: "enterprise"})
+	ws, err := n.g.Workspaces.Create(n.t.Context(), access.Operator(), gateway.NewWorkspace{
+		Name: mark,
+		Plan: "enterprise",
+	})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	s := &side{tenant: &tenant{server: n.server, ws: ws.ID}, n: n, mark: mark, number: number,
-		fixed: map[string][]string{}, found: map[string][]string{}, made: map[string][]string{}}
+	s := &side{
+		tenant: &tenant{server: n.server, ws: ws.ID}, n: n, mark: mark, number: number,
+		fixed: map[string][]string{}, found: map[string][]string{}, made: map[string][]string{},
+	}
 	s.key = s.markedKey(gateway.NewKey{})
 	s.who = s.caller()
 	return s
@@ -189,8 +193,10 @@ func (s *side) connect(id string) error {
 			return err
 		}
 	}
-	return s.db.Devices.SetState(ctx, store.SetDeviceState{WorkspaceID: s.ws, DeviceID: d.ID,
-		Status: postern.Connected, Desired: postern.WantConnect, At: postern.TimeOf(time.Now())})
+	return s.db.Devices.SetState(ctx, store.SetDeviceState{
+		WorkspaceID: s.ws, DeviceID: d.ID,
+		Status: postern.Connected, Desired: postern.WantConnect, At: postern.TimeOf(time.Now()),
+	})
 }
 
 // scan links a device to a phone of the workspace.
@@ -275,9 +281,11 @@ func (s *side) attempt() error {
 		return err
 	}
 	s.best.delivery = string(due[0].ID)
-	return s.db.Deliveries.FinishAttempt(s.t.Context(), store.Attempt{DeliveryID: due[0].ID, Row: due[0].Row,
+	return s.db.Deliveries.FinishAttempt(s.t.Context(), store.Attempt{
+		DeliveryID: due[0].ID, Row: due[0].Row,
 		EndpointID: id, Number: 1, At: now, Ended: now.Add(42 * time.Millisecond), HTTPStatus: 500, Answer: s.mark,
-		Reason: "status", Status: postern.DeliveryPending, DueAt: now.Add(time.Hour)})
+		Reason: "status", Status: postern.DeliveryPending, DueAt: now.Add(time.Hour),
+	})
 }
 
 // How many things of a kind are remembered, and how many that requests have made are kept.
@@ -369,8 +377,10 @@ func (s *side) try(p *prober, chance *rand.Rand) error {
 	for i := range data {
 		data[i] = byte(chance.Uint32())
 	}
-	g := &generator{document: described(), dice: &dice{data, 48}, things: s.known(), n: chance.Int(), mark: s.mark,
-		keys: 100}
+	g := &generator{
+		document: described(), dice: &dice{data, 48}, things: s.known(), n: chance.Int(), mark: s.mark,
+		keys: 100,
+	}
 	a := g.request(p.ops)
 	key := s.keys[0]
 	if g.seldom() {
@@ -455,6 +465,8 @@ func (m markedNetwork) EnterCode(ctx context.Context, code, number string) error
 
 // Phone shows what bears the mark of the workspace.
 func (m markedNetwork) Phone(number string) []gateway.PhoneMessage {
-	return []gateway.PhoneMessage{{ID: "x", From: "+15551234567", To: number, Type: postern.KindText,
-		Body: m.side.mark, At: 1}}
+	return []gateway.PhoneMessage{{
+		ID: "x", From: "+15551234567", To: number, Type: postern.KindText,
+		Body: m.side.mark, At: 1,
+	}}
 }

@@ -26,8 +26,10 @@ import (
 // everything is what a tenant can see of itself.
 func (t *tenant) everything() (text string) {
 	t.t.Helper()
-	for _, target := range []string{"/v1/devices?limit=200", "/v1/messages?limit=200", "/v1/webhooks?limit=200",
-		"/v1/events?limit=200", "/v1/usage"} {
+	for _, target := range []string{
+		"/v1/devices?limit=200", "/v1/messages?limit=200", "/v1/webhooks?limit=200",
+		"/v1/events?limit=200", "/v1/usage",
+	} {
 		a := t.do("GET", target, "")
 		a.want(http.StatusOK, "")
 		text += a.Body.String()
@@ -85,9 +87,11 @@ func TestT1NoAnswerShowsAnotherTenant(t *testing.T) {
 			target, body := route.build(mine)
 			requests = append(requests, request{route.method, target, body})
 		}
-		for _, target := range []string{"/v1/devices/" + string(device), "/v1/devices?limit=200",
+		for _, target := range []string{
+			"/v1/devices/" + string(device), "/v1/devices?limit=200",
 			"/v1/messages?limit=200", "/v1/webhooks?limit=200", "/v1/events?limit=200",
-			"/v1/events?deviceId=" + string(device), "/v1/messages?deviceId=" + string(device)} {
+			"/v1/events?deviceId=" + string(device), "/v1/messages?deviceId=" + string(device),
+		} {
 			requests = append(requests, request{"GET", target, ""}, request{"GET", target, ""})
 		}
 	}
@@ -154,9 +158,11 @@ func TestT3MembersAreNotAssigned(t *testing.T) {
 		}
 		target, _ := r.build(mine)
 		before := mine.everything()
-		for _, member := range []string{`"workspaceId":"ws_x"`, `"plan":"pro"`, `"status":"connected","id":"dev_x"`,
+		for _, member := range []string{
+			`"workspaceId":"ws_x"`, `"plan":"pro"`, `"status":"connected","id":"dev_x"`,
 			`"createdAt":"2020-01-01T00:00:00.000Z"`, `"networkId":"x"`,
-			`"__proto__":{}`} {
+			`"__proto__":{}`,
+		} {
 			a := mine.do("POST", target, "{"+member+"}")
 			a.what = id + " with " + member
 			a.want(http.StatusUnprocessableEntity, postern.ValidationFailed)
@@ -338,8 +344,10 @@ func TestT5KeysAreNowhereInTheLog(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mine := s.tenant("enterprise")
-	for _, target := range []string{"/v1/devices?key=", "/v1/devices?token=", "/v1/devices?authorization=Bearer%20",
-		"/v1/devices?a=b&api_key=", "/v1/devices/"} {
+	for _, target := range []string{
+		"/v1/devices?key=", "/v1/devices?token=", "/v1/devices?authorization=Bearer%20",
+		"/v1/devices?a=b&api_key=", "/v1/devices/",
+	} {
 		a := s.do("GET", target+mine.key, "")
 		a.want(http.StatusUnauthorized, postern.Unauthorized)
 		mine.do("GET", target+mine.key, "", "X-Api-Key", mine.key, "Cookie", "key="+mine.key)

@@ -123,8 +123,10 @@ func (n *neighbours) readWholePages() {
 // get is a list's ordinary request.
 func (n *neighbours) get(operationID string, s *side) *attempt {
 	i := slices.IndexFunc(n.ops, func(op operation) bool { return op.OperationID == operationID })
-	return &attempt{op: n.ops[i], method: http.MethodGet, target: n.ops[i].path,
-		header: http.Header{"Authorization": {"Bearer " + s.key}}}
+	return &attempt{
+		op: n.ops[i], method: http.MethodGet, target: n.ops[i].path,
+		header: http.Header{"Authorization": {"Bearer " + s.key}},
+	}
 }
 
 // proberFor makes a prober whose answers go to one workspace.

@@ -58,8 +58,10 @@ func TestUsage(t *testing.T) {
 	want(limited, 1, 30_000, 1, 5)
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+string(b)+`","to":"x","body":"x"}`).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	for range 3 { // given back once
-		o := store.FinishOutbound{MessageID: postern.MessageID(last), Status: postern.Failed, Refund: true,
-			At: postern.TimeOf(now)}
+		o := store.FinishOutbound{
+			MessageID: postern.MessageID(last), Status: postern.Failed, Refund: true,
+			At: postern.TimeOf(now),
+		}
 		if err := mine.db.Outbox.Finish(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -150,9 +152,11 @@ func TestMonthIsTheDatabases(t *testing.T) {
 	if got := mine.usage(); !strings.HasPrefix(got, want) || !strings.Contains(got, `"messages":{"used":1,`) {
 		t.Errorf("usage is %s, want %s with one message", got, want)
 	}
-	err := mine.db.Outbox.Finish(t.Context(), store.FinishOutbound{MessageID: postern.MessageID(sent.member("id")),
-		Status: postern.Failed, Refund: true,
-		At: mine.db.Now()})
+	err := mine.db.Outbox.Finish(t.Context(), store.FinishOutbound{
+		MessageID: postern.MessageID(sent.member("id")),
+		Status:    postern.Failed, Refund: true,
+		At: mine.db.Now(),
+	})
 	if got := mine.usage(); err != nil || !strings.Contains(got, `"messages":{"used":0,`) {
 		t.Errorf("usage is %s after the message was given back (%v)", got, err)
 	}

@@ -63,9 +63,11 @@ func pages() map[string]func(t *tenant) (target string) {
 			if err != nil {
 				t.t.Fatal(err)
 			}
-			m := postern.Message{WorkspaceID: t.ws, DeviceID: e.DeviceIDs[0], Direction: postern.Inbound,
+			m := postern.Message{
+				WorkspaceID: t.ws, DeviceID: e.DeviceIDs[0], Direction: postern.Inbound,
 				Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"),
-				NetworkID: "n2", Source: postern.FromContact}
+				NetworkID: "n2", Source: postern.FromContact,
+			}
 			if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
 				t.t.Fatal(err)
 			}

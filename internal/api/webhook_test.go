@@ -59,17 +59,25 @@ func TestChangeOfAnEndpoint(t *testing.T) {
 	mine := newServer(t).tenant("enterprise")
 	d := connected(mine)
 	hook := mine.active(`{"url":"https://hooks.test/a","description":"first","events":["message.*"],"headers":{"X-A":"1"},"ordered":true}`)
-	mine.patch(hook, `{}`).members(map[string]string{"url": `"https://hooks.test/a"`, "description": `"first"`,
+	mine.patch(hook, `{}`).members(map[string]string{
+		"url": `"https://hooks.test/a"`, "description": `"first"`,
 		"events": `["message.*"]`, "headers": `["X-A"]`, "ordered": "true", "deviceIds": "null",
-		"status": `"active"`})
+		"status": `"active"`,
+	})
 	mine.patch(hook, `{"description":"","events":["*"],"headers":null,"ordered":false,"maxInFlight":3,"deviceIds":["`+d+`"]}`).
-		members(map[string]string{"description": `""`, "events": `["*"]`, "headers": "[]", "ordered": "false",
-			"maxInFlight": "3", "deviceIds": `["` + d + `"]`})
+		members(map[string]string{
+			"description": `""`, "events": `["*"]`, "headers": "[]", "ordered": "false",
+			"maxInFlight": "3", "deviceIds": `["` + d + `"]`,
+		})
 	mine.patch(hook, `{"deviceIds":null}`).members(map[string]string{"deviceIds": "null", "maxInFlight": "3"})
-	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"url": `"https://hooks.test/a"`,
-		"pendingUrl": `"https://hooks.test/b"`, "status": `"active"`})
-	mine.patch(hook, `{"url":"https://hooks.test/a"}`).members(map[string]string{"url": `"https://hooks.test/a"`,
-		"pendingUrl": "null", "status": `"active"`})
+	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{
+		"url":        `"https://hooks.test/a"`,
+		"pendingUrl": `"https://hooks.test/b"`, "status": `"active"`,
+	})
+	mine.patch(hook, `{"url":"https://hooks.test/a"}`).members(map[string]string{
+		"url":        `"https://hooks.test/a"`,
+		"pendingUrl": "null", "status": `"active"`,
+	})
 	for body, pointer := range map[string]string{
 		`{"url":"ftp://x"}`: "/url", `{"url":null}`: "/url", `{"events":[]}`: "/events",
 		`{"events":["nothing"]}`: "/events/0", `{"deviceIds":[]}`: "/deviceIds",
@@ -116,8 +124,10 @@ func TestHeadersOfAnEndpointAreNamedOnly(t *testing.T) {
 		if err != nil || string(got) != values {
 			t.Errorf("after %s: %s (%v), want %s", change, got, err, values)
 		}
-		for _, text := range []string{a.Body.String(), mine.do("GET", hook, "").Body.String(),
-			mine.do("GET", "/v1/webhooks", "").Body.String()} {
+		for _, text := range []string{
+			a.Body.String(), mine.do("GET", hook, "").Body.String(),
+			mine.do("GET", "/v1/webhooks", "").Body.String(),
+		} {
 			if strings.Contains(text, "canary") {
 				t.Errorf("after %s: a value is shown in %s", change, text)
 			}
@@ -130,8 +140,10 @@ func TestHeadersOfAnEndpointAreNamedOnly(t *testing.T) {
 		`{"Authorization":"Bearer canary-2","X-Tenant":"canary-3"}`)
 	headers(`{"headers":{"authorization":null,"X-B":"b"}}`, `["X-B","X-Tenant"]`, `{"X-B":"b","X-Tenant":"canary-3"}`)
 	headers(`{"url":"https://hooks.test/b"}`, `["X-B","X-Tenant"]`, `{"X-B":"b","X-Tenant":"canary-3"}`)
-	for _, change := range []string{`{"url":"https://thief.test/"}`, `{"url":"http://hooks.test/"}`,
-		`{"url":"https://hooks.test:444/"}`, `{"url":"https://thief.test/","headers":{"X-B":"c"}}`} {
+	for _, change := range []string{
+		`{"url":"https://thief.test/"}`, `{"url":"http://hooks.test/"}`,
+		`{"url":"https://hooks.test:444/"}`, `{"url":"https://thief.test/","headers":{"X-B":"c"}}`,
+	} {
 		p := mine.do("PATCH", hook, change).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 		if len(p.Errors) != 1 || p.Errors[0].Pointer != "/headers" && p.Errors[0].Pointer != "/url" {
 			t.Errorf("%s: errors %v", change, p.Errors)
@@ -161,14 +173,19 @@ func TestNewURLNeedsTheScopesToRead(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("enterprise")
 	hook := mine.active(`{"url":"https://hooks.test/a"}`)
-	for _, scopes := range [][]postern.Scope{{postern.WebhooksWrite}, {postern.WebhooksWrite, postern.MessagesRead},
-		{postern.WebhooksWrite, postern.EventsRead}} {
+	for _, scopes := range [][]postern.Scope{
+		{postern.WebhooksWrite},
+		{postern.WebhooksWrite, postern.MessagesRead},
+		{postern.WebhooksWrite, postern.EventsRead},
+	} {
 		k := mine.with(mine.newKey(gateway.NewKey{Scopes: scopes}))
 		k.do("PATCH", hook, `{"url":"https://hooks.test/b"}`).want(http.StatusForbidden, postern.MissingScope)
 		k.do("PATCH", hook, `{"description":"b"}`).want(http.StatusOK, "")
 	}
-	k := mine.with(mine.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.WebhooksWrite, postern.MessagesRead,
-		postern.EventsRead}}))
+	k := mine.with(mine.newKey(gateway.NewKey{Scopes: []postern.Scope{
+		postern.WebhooksWrite, postern.MessagesRead,
+		postern.EventsRead,
+	}}))
 	k.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"pendingUrl": `"https://hooks.test/b"`})
 }
 
@@ -206,8 +223,10 @@ func TestPauseResumeAndVerify(t *testing.T) {
 	step("/pause", "paused", `"user"`)
 	step("/pause", "paused", `"user"`)
 	mine.do("POST", hook+"/verify", "").want(http.StatusConflict, postern.EndpointIsPaused)
-	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{"url": `"https://hooks.test/b"`,
-		"pendingUrl": "null", "status": `"paused"`})
+	mine.patch(hook, `{"url":"https://hooks.test/b"}`).members(map[string]string{
+		"url":        `"https://hooks.test/b"`,
+		"pendingUrl": "null", "status": `"paused"`,
+	})
 	step("/resume", "pending", "null")
 	step("/pause", "paused", `"user"`)
 	step("/resume", "pending", "null")
@@ -276,9 +295,11 @@ func TestRotationOfASecret(t *testing.T) {
 		if e = mine.stored(hook); len(e.OldSecrets) != 9 {
 			t.Errorf("%d old secrets sign, want at most 9", len(e.OldSecrets))
 		}
-		for body, pointer := range map[string]string{`{"secret":"whsec_AAAA"}`: "/secret",
+		for body, pointer := range map[string]string{
+			`{"secret":"whsec_AAAA"}`:    "/secret",
 			`{"overlapSeconds":-1}`:      "/overlapSeconds",
-			`{"overlapSeconds":2592001}`: "/overlapSeconds"} {
+			`{"overlapSeconds":2592001}`: "/overlapSeconds",
+		} {
 			p := mine.do("POST", hook+"/rotate-secret", body).want(http.StatusUnprocessableEntity,
 				postern.ValidationFailed)
 			if len(p.Errors) != 1 || p.Errors[0].Pointer != pointer {
@@ -367,6 +388,8 @@ func TestHeadersAndSecretsHaveOneReading(t *testing.T) {
 		mine.do("POST", "/v1/webhooks", body).want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	}
 	hook := mine.active(`{"url":"https://hooks.test/a"}`)
-	mine.do("POST", hook+"/replay", `{"until":"1970-01-01T00:00:00Z"}`).members(map[string]string{"matched": "0",
-		"until": `"1970-01-01T00:00:00.001Z"`})
+	mine.do("POST", hook+"/replay", `{"until":"1970-01-01T00:00:00Z"}`).members(map[string]string{
+		"matched": "0",
+		"until":   `"1970-01-01T00:00:00.001Z"`,
+	})
 }

@@ -137,8 +137,10 @@ func (a *App) open(ctx context.Context) error {
 	a.engine = session.New(session.Options{
 		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log, Box: box, Left: left,
 		Library: a.library, Fetch: client.Fetch,
-		Pace: postern.Pace{PerMinute: postern.Rate(pace.PerMinute),
-			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute)},
+		Pace: postern.Pace{
+			PerMinute:         postern.Rate(pace.PerMinute),
+			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute),
+		},
 	})
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err

@@ -197,8 +197,10 @@ func (d *driver) request(a chaos.Act, s subject) {
 // contact lets the phone at the other end act, and waits until the receiver was told.
 func (d *driver) contact(ctx context.Context, a chaos.Act, s subject) bool {
 	path := map[string]string{"reaction": "/reactions", "edit": "/edits", "revoke": "/revokes", "vote": "/votes"}[a.Kind]
-	in := map[string]any{"account": s.dev.number, "by": s.peer, "target": s.networkID, "emoji": a.Text, "body": a.Text,
-		"choices": []string{a.Text}}
+	in := map[string]any{
+		"account": s.dev.number, "by": s.peer, "target": s.networkID, "emoji": a.Text, "body": a.Text,
+		"choices": []string{a.Text},
+	}
 	if err := d.w.vendor.ask("POST", path, in, nil); err != nil {
 		d.w.t.Error(fmt.Errorf("the contact's %s: %w", a.Kind, err))
 		return false

@@ -23,9 +23,11 @@ func innocent() chaos.Evidence {
 	}
 	e := chaos.Evidence{
 		Calls: []chaos.Call{
-			ask("k1", "+2", "b1"), ask("k2", vendorsim.NumberUnknown, "b2"), {Told: &chaos.Told{Key: "k1"}},
+			ask("k1", "+2", "b1"), ask("k2", vendorsim.NumberUnknown, "b2"),
+			{Told: &chaos.Told{Key: "k1"}},
 			told("k1", "m1"), told("k1", "m1"), told("k2", "m2"),
-			{Act: &chaos.Act{Message: "m1", Kind: "reaction", Text: "x"}}, {Act: &chaos.Act{Message: "m1", Kind: "reaction", Text: "y"}},
+			{Act: &chaos.Act{Message: "m1", Kind: "reaction", Text: "x"}},
+			{Act: &chaos.Act{Message: "m1", Kind: "reaction", Text: "y"}},
 			{Acted: &chaos.Act{Message: "m1", Kind: "reaction", Text: "y"}},
 		},
 		Vendor: []chaos.Entry{
@@ -158,8 +160,10 @@ func TestTheJudgeNamesWhatIsBroken(t *testing.T) {
 		{chaos.TwoEffects, "two answers", func(e E) { e.Calls[4].Told.MessageID = "m2" }},
 		{chaos.TwoEffects, "two rows", func(e E) {
 			e.State.Messages = append(e.State.Messages,
-				chaos.Message{ID: "m4", Device: "dev", Direction: "outbound", Status: "queued",
-					Body: "b1"})
+				chaos.Message{
+					ID: "m4", Device: "dev", Direction: "outbound", Status: "queued",
+					Body: "b1",
+				})
 		}},
 		{chaos.Unfinished, "queued", func(e E) { e.State.Messages[0].Status = "queued" }},
 		{chaos.Unfinished, "sending", func(e E) { e.State.Messages[0].Status = "sending" }},

@@ -112,8 +112,10 @@ func (m *mix) remove() {
 // tenant is another workspace of the same gateway, with a ledger of its own.
 func (w *world) tenant(name, plan string) *world {
 	w.t.Helper()
-	there := &world{t: w.t, opts: w.opts, dir: filepath.Join(w.dir, name), url: w.url, vendor: w.vendor,
-		gateway: w.gateway, numbers: map[string]string{}, written: map[string]bool{}}
+	there := &world{
+		t: w.t, opts: w.opts, dir: filepath.Join(w.dir, name), url: w.url, vendor: w.vendor,
+		gateway: w.gateway, numbers: map[string]string{}, written: map[string]bool{},
+	}
 	there.opts.Once = true
 	there.driver = newDriver(there, w.driver.http)
 	err := os.Mkdir(there.dir, 0o700)

@@ -204,8 +204,10 @@ func (s *State) scanMessage(r *sql.Rows) error {
 		err = errors.Join(err, json.Unmarshal([]byte(state), &m.Shows))
 	}
 	if about != "" {
-		s.Actions = append(s.Actions, Action{m.ID, m.Device, m.Chat, m.Direction, m.Status, m.NetworkID, about, kind,
-			cmp.Or(m.Body, strings.Join(more.Poll.Options, ",")), m.N})
+		s.Actions = append(s.Actions, Action{
+			m.ID, m.Device, m.Chat, m.Direction, m.Status, m.NetworkID, about, kind,
+			cmp.Or(m.Body, strings.Join(more.Poll.Options, ",")), m.N,
+		})
 		return err
 	}
 	if body, _, edited := strings.Cut(m.Body, editMark); edited {

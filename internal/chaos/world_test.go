@@ -295,8 +295,10 @@ func (w *world) evidence() chaos.Evidence {
 	}
 	defer log.Close()
 	if e.Leaks, err = chaos.FindLeaks(log,
-		map[string]string{"the API key": w.key,
-			"the webhook's secret": secret}); err != nil {
+		map[string]string{
+			"the API key":          w.key,
+			"the webhook's secret": secret,
+		}); err != nil {
 		w.t.Fatal(err)
 	}
 	e.Swept = w.opts.Sweep

@@ -28,11 +28,17 @@ func TestFileHasTheNamesOfTheFlags(t *testing.T) {
 		text string
 		want map[string]string
 	}{
-		"JSON": {`{"sandbox": true, "addr": "127.0.0.1:1", "data_dir": "d", "trusted-proxies": ["10.0.0.0/8", "::1/128"]}`,
-			map[string]string{"sandbox": "true", "addr": "127.0.0.1:1", "data-dir": "d",
-				"trusted-proxies": "10.0.0.0/8,::1/128"}},
-		"TOML": {"# a sandbox\nsandbox = true\naddr = \"127.0.0.1:1\"\nprivate-networks = [\"10.0.0.0/8\"]\n",
-			map[string]string{"sandbox": "true", "addr": "127.0.0.1:1", "private-networks": "10.0.0.0/8"}},
+		"JSON": {
+			`{"sandbox": true, "addr": "127.0.0.1:1", "data_dir": "d", "trusted-proxies": ["10.0.0.0/8", "::1/128"]}`,
+			map[string]string{
+				"sandbox": "true", "addr": "127.0.0.1:1", "data-dir": "d",
+				"trusted-proxies": "10.0.0.0/8,::1/128",
+			},
+		},
+		"TOML": {
+			"# a sandbox\nsandbox = true\naddr = \"127.0.0.1:1\"\nprivate-networks = [\"10.0.0.0/8\"]\n",
+			map[string]string{"sandbox": "true", "addr": "127.0.0.1:1", "private-networks": "10.0.0.0/8"},
+		},
 		"TOML, in words": {"sandbox = \"on\"", map[string]string{"sandbox": "on"}},
 		"numbers":        {`{"addr": 1, "data-dir": 1.5}`, map[string]string{"addr": "1", "data-dir": "1.5"}},
 		"nothing":        {"", map[string]string{}},

@@ -13,8 +13,10 @@ func TestPace(t *testing.T) {
 			t.Errorf("%q = %s, %v, want %s", text, s.DefaultPace(), err, want)
 		}
 	}
-	for _, text := range []string{"", "30", "30/h", "0/min", "-1/min", "1001/min", "30/min,30/min", "30/min,", "x/min",
-		"30/min 5 new chats/min"} {
+	for _, text := range []string{
+		"", "30", "30/h", "0/min", "-1/min", "1001/min", "30/min,30/min", "30/min,", "x/min",
+		"30/min 5 new chats/min",
+	} {
 		var p Pace
 		if err := p.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q = %s, want a refusal", text, p)

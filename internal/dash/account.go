@@ -63,7 +63,11 @@ func browser(agent string) string {
 		}
 	}
 	for _, s := range [][2]string{
-		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"},
+		{"Android", "Android"},
+		{"iPhone", "iPhone"},
+		{"iPad", "iPad"},
+		{"Windows", "Windows"},
+		{"Mac OS", "macOS"},
 		{"Linux", "Linux"},
 	} {
 		if strings.Contains(agent, s[0]) {

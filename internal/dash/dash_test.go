@@ -80,8 +80,10 @@ func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, se
 	})}
 	opts := Options{
 		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",
-		Kept: gateway.Retention{Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour,
-			Audit: 365 * 24 * time.Hour},
+		Kept: gateway.Retention{
+			Events: 30 * 24 * time.Hour, Messages: 90 * 24 * time.Hour,
+			Audit: 365 * 24 * time.Hour,
+		},
 		Address: func(*http.Request) string { return "192.0.2.1" },
 	}
 	set(&opts)
@@ -350,8 +352,10 @@ func TestDevicePagesShowWhatTheCallerMay(t *testing.T) {
 func (s *site) device() string {
 	s.t.Helper()
 	ws, err := s.g.Workspaces.Create(s.t.Context(), access.Operator(),
-		gateway.NewWorkspace{Name: "other",
-			Plan: "growth"})
+		gateway.NewWorkspace{
+			Name: "other",
+			Plan: "growth",
+		})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -371,7 +375,9 @@ func TestT14AnotherSiteChangesNothing(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	for _, header := range [][]string{
-		{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
 		{"Origin", "null"},
 	} {
 		for _, path := range []string{

@@ -120,8 +120,10 @@ func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) 
 	if err != nil {
 		return v, err
 	}
-	v = page.LinkView{State: string(l.Status), Number: l.PhoneNumber, Cancels: l.Status.Open(),
-		Why: because(string(l.Reason))}
+	v = page.LinkView{
+		State: string(l.Status), Number: l.PhoneNumber, Cancels: l.Status.Open(),
+		Why: because(string(l.Reason)),
+	}
 	switch {
 	case l.Status == postern.LinkPasskey:
 		v.State = "passkey"

@@ -91,8 +91,10 @@ func TestEventsAreFiltered(t *testing.T) {
 		"/events?type=device.*": {false, false},
 	} {
 		p := c.says(path)
-		if got := [2]bool{strings.Contains(p.body, "to the one"),
-			strings.Contains(p.body, "to the other")}; got != want {
+		if got := [2]bool{
+			strings.Contains(p.body, "to the one"),
+			strings.Contains(p.body, "to the other"),
+		}; got != want {
 			t.Errorf("%s shows %v, want %v", path, got, want)
 		}
 	}
@@ -151,8 +153,10 @@ func TestWhatAsksForNoEventsIsRefused(t *testing.T) {
 	}
 	next := link(t, c.get("/events"), newer)
 	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(),
-		gateway.NewWorkspace{Name: "other",
-			Plan: "growth"})
+		gateway.NewWorkspace{
+			Name: "other",
+			Plan: "growth",
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

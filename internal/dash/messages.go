@@ -349,8 +349,10 @@ func failed(m postern.Message) page.WayStep {
 		return s
 	}
 	known := map[postern.FailureCode]page.Why{
-		postern.RecipientNotFound: {What: "The number is not on the network.",
-			Do: "Check the number and its country code."},
+		postern.RecipientNotFound: {
+			What: "The number is not on the network.",
+			Do:   "Check the number and its country code.",
+		},
 		postern.RestrictedSender: {
 			What: "The network does not let this account write to people who have never written to it.",
 			Do:   "Wait until the restriction ends, and let people write to you first.",

@@ -385,8 +385,10 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		"too large": {d.ID, contact, strings.Repeat("字", postern.MaxText+1), ""},
 	} {
 		key := c.form("/messages/new")
-		p := c.post("/messages", url.Values{"key": {key}, "device": {string(tt.device)}, "to": {tt.to},
-			"body": {tt.body}})
+		p := c.post("/messages", url.Values{
+			"key": {key}, "device": {string(tt.device)}, "to": {tt.to},
+			"body": {tt.body},
+		})
 		if tt.say == "" {
 			if p.status >= 500 {
 				t.Errorf("%s is answered %d", name, p.status)
@@ -496,8 +498,10 @@ func TestMessagesOfOthersAreNotThere(t *testing.T) {
 	c := s.setUp()
 	mine := s.connected(s.workspace(), "Support")
 	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(),
-		gateway.NewWorkspace{Name: "other",
-			Plan: "growth"})
+		gateway.NewWorkspace{
+			Name: "other",
+			Plan: "growth",
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,8 +124,10 @@ func TestOperatorChangesAPlanAndAsksBeforeDevicesArePaused(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(),
-		gateway.NewWorkspace{Name: "tenant",
-			Plan: "growth"})
+		gateway.NewWorkspace{
+			Name: "tenant",
+			Plan: "growth",
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -205,8 +205,10 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 	if p.API {
 		list[2].Value = "Included"
 		list = append(list,
-			page.Tile{Label: "Requests per minute", Value: number(p.RequestsPerMinute),
-				Note: "per key and for the workspace"},
+			page.Tile{
+				Label: "Requests per minute", Value: number(p.RequestsPerMinute),
+				Note: "per key and for the workspace",
+			},
 			page.Tile{Label: "Webhooks", Value: number(p.Endpoints)},
 			page.Tile{Label: "First delivery attempts per minute", Value: number(p.FirstAttempts)})
 	}
@@ -215,10 +217,14 @@ func limitsOf(p postern.Plan, kept gateway.Retention) []page.Tile {
 		page.Tile{Label: "API keys", Value: number(p.Caps.Keys), Note: "that are neither expired nor revoked"},
 		page.Tile{Label: "Members", Value: number(p.Caps.Members)},
 		page.Tile{Label: "Open invitations", Value: number(p.Caps.Invitations)},
-		page.Tile{Label: "Stored files", Value: postern.BytesWords(p.Caps.Bytes),
-			Note: "sent and received; the same content counts once"},
-		page.Tile{Label: "Dashboard requests per minute", Value: number(p.PagesPerMinute()),
-			Note: "per person and for the workspace"})
+		page.Tile{
+			Label: "Stored files", Value: postern.BytesWords(p.Caps.Bytes),
+			Note: "sent and received; the same content counts once",
+		},
+		page.Tile{
+			Label: "Dashboard requests per minute", Value: number(p.PagesPerMinute()),
+			Note: "per person and for the workspace",
+		})
 	return append(
 		list, page.Tile{Label: "Message retention", Value: timeWords(kept.Messages)},
 		page.Tile{Label: "Event retention", Value: timeWords(kept.Events)},
@@ -264,8 +270,10 @@ func outcomes(p postern.Plan) []page.Tile {
 				Label: "Requests", Value: "Further requests are refused (429, rate-limited). The response says when to try again.",
 			},
 			page.Tile{Label: "Webhooks", Value: "Adding a webhook is refused (403, endpoint-limit) until you delete one."},
-			page.Tile{Label: "Deliveries",
-				Value: "First attempts beyond the limit wait for the next minute. Nothing is lost."})
+			page.Tile{
+				Label: "Deliveries",
+				Value: "First attempts beyond the limit wait for the next minute. Nothing is lost.",
+			})
 	} else {
 		list = append(list, page.Tile{
 			Label: "REST API and webhooks",

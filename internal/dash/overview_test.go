@@ -172,9 +172,13 @@ func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 	v := visit{
 		caller: access.Caller{
 			Plan: postern.Plan{API: true},
-			Key: postern.Key{WorkspaceID: s.workspace(),
-				Scopes: []postern.Scope{postern.UsageRead,
-					postern.DevicesRead}},
+			Key: postern.Key{
+				WorkspaceID: s.workspace(),
+				Scopes: []postern.Scope{
+					postern.UsageRead,
+					postern.DevicesRead,
+				},
+			},
 		},
 	}
 	o := overview{&core{g: s.g}}

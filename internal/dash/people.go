@@ -119,8 +119,10 @@ func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 		view.Acts = append(view.Acts, actOf(a))
 	}
 	if list.Next != "" {
-		view.More = "/people/audit?" + url.Values{"who": {view.Who.Value}, "kind": {view.Kind},
-			"after": {list.Next}}.Encode()
+		view.More = "/people/audit?" + url.Values{
+			"who": {view.Who.Value}, "kind": {view.Kind},
+			"after": {list.Next},
+		}.Encode()
 	}
 	return d.write(w, r, http.StatusOK, page.Audit(d.frame(r, v, "Audit log", "/people"), view))
 }

@@ -184,8 +184,10 @@ func TestFactorsAreChangedByWhoEnteredThePasswordAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	for _, path := range []string{"/app", "/app/confirm", "/app/remove", "/passkeys", "/passkeys/x/remove",
-		"/recovery"} {
+	for _, path := range []string{
+		"/app", "/app/confirm", "/app/remove", "/passkeys", "/passkeys/x/remove",
+		"/recovery",
+	} {
 		c.want(
 			c.post("/account/second"+path, url.Values{"code": {"1"}, "name": {"x"}}), http.StatusSeeOther,
 			"/account/second",

@@ -11,7 +11,7 @@ import (
 )
 
 // a hint, not a secret
-const passwordHint = "Use at least 10 characters. A few words work well." //nolint:gosec
+const passwordHint = "Use at least 10 characters. A few words work well."
 
 // showSetUp is the form for the first user.
 func (d signIns) showSetUp(w http.ResponseWriter, r *http.Request) error {

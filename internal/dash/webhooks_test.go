@@ -155,7 +155,9 @@ func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
 	c.want(c.post(own, url.Values{"url": {hookURL + "/2"}, "event": {"message.*"}}), http.StatusSeeOther, own)
 	c.says(own, "once that URL answers", hookURL+"/2")
 	for _, wrong := range []url.Values{
-		{"url": {""}, "event": {"*"}}, {"url": {hookURL}}, {"url": {"ftp://x"}, "event": {"*"}},
+		{"url": {""}, "event": {"*"}},
+		{"url": {hookURL}},
+		{"url": {"ftp://x"}, "event": {"*"}},
 		{"url": {hookURL}, "event": {"<b>"}},
 	} {
 		if p := c.post(own, wrong); p.status != http.StatusUnprocessableEntity ||
@@ -212,8 +214,10 @@ func TestReplayIsFollowedAndStopped(t *testing.T) {
 	}
 	s.activate(e)
 	c.says(own+"/replay", "Start replay")
-	for field, wrong := range map[string]string{"since": "yesterday", "until": "2026-13-01T00:00",
-		"type": "nothing.*"} {
+	for field, wrong := range map[string]string{
+		"since": "yesterday", "until": "2026-13-01T00:00",
+		"type": "nothing.*",
+	} {
 		if p := c.post(own+"/replay", url.Values{field: {wrong}}); p.status != http.StatusUnprocessableEntity ||
 			!strings.Contains(p.body, "was not started") {
 			t.Errorf("%s %s is answered %d", field, wrong, p.status)
@@ -237,8 +241,10 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	mine, _ := c.addWebhook(hookURL)
 	s.activate(mine)
 	ws, err := s.g.Workspaces.Create(t.Context(), access.Operator(),
-		gateway.NewWorkspace{Name: "other",
-			Plan: "growth"})
+		gateway.NewWorkspace{
+			Name: "other",
+			Plan: "growth",
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,8 +268,10 @@ func TestWebhooksOfOthersAreNotThere(t *testing.T) {
 	for _, id := range []postern.EndpointID{made.Value.ID, mine.ID, "whk_none"} {
 		own := "/webhooks/" + string(id)
 		gets := []string{"/deliveries/" + string(test.Value.ID), "/replays/" + string(replay.Value.ID)}
-		posts := []string{"/deliveries/" + string(test.Value.ID) + "/retry",
-			"/replays/" + string(replay.Value.ID) + "/stop"}
+		posts := []string{
+			"/deliveries/" + string(test.Value.ID) + "/retry",
+			"/replays/" + string(replay.Value.ID) + "/stop",
+		}
 		if id != mine.ID {
 			gets = append(gets, "", "/edit", "/secret", "/deliveries", "/replay", "/replays")
 			posts = append(posts, "", "/verify", "/test", "/pause", "/resume", "/rotate", "/secret", "/delete",

@@ -116,8 +116,10 @@ func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) erro
 	if wrong, ok := faults(err); ok {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.NewWorkspaceView{
 			Name: page.Field{Value: in.Name, Error: wrong["name"]},
-			Owner: page.Field{Value: owner,
-				Error: wrong["email"]},
+			Owner: page.Field{
+				Value: owner,
+				Error: wrong["email"],
+			},
 			Plan: in.Plan, PlanError: wrong["plan"],
 			Problem: "The workspace was not created.",
 		})

@@ -39,8 +39,10 @@ func (e engine) options(t *testing.T) Options {
 	if !e.postgres {
 		table.Data = []byte("CREATE TABLE entry (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;\n")
 	}
-	opts := Options{Dir: t.TempDir(), Migrations: fstest.MapFS{"sqlite/0001_entry.sql": table,
-		"postgres/0001_entry.sql": table}}
+	opts := Options{Dir: t.TempDir(), Migrations: fstest.MapFS{
+		"sqlite/0001_entry.sql":   table,
+		"postgres/0001_entry.sql": table,
+	}}
 	if e.postgres {
 		opts.URL = dbtest.URL(t)
 	}

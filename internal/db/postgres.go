@@ -135,8 +135,10 @@ func serverName() string {
 }
 
 func plainDial(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second,
-		Interval: 5 * time.Second, Count: 3}}
+	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 10 * time.Second,
+		Interval: 5 * time.Second, Count: 3,
+	}}
 	return d.DialContext(ctx, network, addr)
 }
 

@@ -33,7 +33,8 @@ const serverLock = 0x706f737465726e // "postern"
 // clock there.
 func connectLocked(ctx context.Context, db *sql.DB, name string,
 	look func(context.Context, *sql.Conn) error) (*sql.Conn,
-	error) {
+	error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	conn, err := db.Conn(ctx)

@@ -17,8 +17,10 @@ func sqliteDialect() dialect {
 		goose: goose.DialectSQLite3, dir: "sqlite", begin: "BEGIN IMMEDIATE",
 		size: `SELECT 'SQLite ' || sqlite_version(), page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 		list: "(SELECT value FROM json_each($%[1]d))", readers: sqliteReaders,
-		sharing: sharing{share: 2, length: 8,
-			rest: 12},
+		sharing: sharing{
+			share: 2, length: 8,
+			rest: 12,
+		},
 	}
 }
 

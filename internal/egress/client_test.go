@@ -175,10 +175,17 @@ func TestEndlessBodyIsReadToABound(t *testing.T) {
 
 func TestBodyIsKeptToItsFirstKiB(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ length, kept int }{{0, 0}, {10, 10}, {maxKept, maxKept}, {maxKept + 1, maxKept},
-		{maxRead, maxKept}, {maxRead + 1, maxKept}} {
+	for _, tt := range []struct{ length, kept int }{
+		{0, 0},
+		{10, 10},
+		{maxKept, maxKept},
+		{maxKept + 1, maxKept},
+		{maxRead, maxKept},
+		{maxRead + 1, maxKept},
+	} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-			_ *http.Request) {
+			_ *http.Request,
+		) {
 			w.Write(bytes.Repeat([]byte("z"),
 				tt.length))
 		}))
@@ -208,8 +215,10 @@ func TestPostSendsTheBytesAndItsHeadersAlone(t *testing.T) {
 	if got.Method != http.MethodPost || got.RequestURI != "/a?b=c" || string(body) != "\x00\xff{}" {
 		t.Errorf("%s %s with %q", got.Method, got.RequestURI, body)
 	}
-	want := http.Header{"User-Agent": {"Postern/test"}, "X-One": {"1"}, "Accept-Encoding": {"identity"},
-		"Content-Length": {"4"}}
+	want := http.Header{
+		"User-Agent": {"Postern/test"}, "X-One": {"1"}, "Accept-Encoding": {"identity"},
+		"Content-Length": {"4"},
+	}
 	if fmt.Sprint(got.Header) != fmt.Sprint(want) {
 		t.Errorf("headers = %v, want %v", got.Header, want)
 	}
@@ -275,17 +284,23 @@ func certified(t *testing.T, name string, until time.Time) (url string, c *Clien
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name},
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name},
 		NotBefore: until.Add(-time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
 	der, err := x509.CreateCertificate(nil, template, template, public, private)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	srv.TLS = &tls.Config{MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der},
-			PrivateKey: private}}}
+	srv.TLS = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{{
+			Certificate: [][]byte{der},
+			PrivateKey:  private,
+		}},
+	}
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
@@ -323,8 +338,10 @@ func TestAnswerThatEndsAtAnyByteHasAReason(t *testing.T) {
 	t.Parallel()
 	const head, body = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "hello"
 	for n := range len(head) + len(body) + 1 {
-		for name, end := range map[string]func(net.Conn){"close": func(net.Conn) {},
-			"reset": func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) }} {
+		for name, end := range map[string]func(net.Conn){
+			"close": func(net.Conn) {},
+			"reset": func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },
+		} {
 			url := rawServer(t, func(c net.Conn) { say((head + body)[:n])(c); end(c) })
 			a, err := newTestClient(t, Options{}).Post(t.Context(), "ws", url, nil, []byte("{}"))
 			got := reasonOf(err)
@@ -399,7 +416,8 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	for _, answer := range []string{"", "short", strings.Repeat("a", 10_000)} {
 		var opened atomic.Int32
 		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
-			_ *http.Request) {
+			_ *http.Request,
+		) {
 			io.WriteString(w,
 				answer)
 		}))

@@ -85,9 +85,11 @@ func TestNothingIsSentToAForbiddenAddress(t *testing.T) {
 func TestPublicAddressAndAnyPortIsAllowed(t *testing.T) {
 	t.Parallel()
 	g := newGuard(Options{})
-	for _, at := range []string{"93.184.215.14:443", "8.8.8.8:8443", "1.1.1.1:22", "[2606:4700:4700::1111]:443",
+	for _, at := range []string{
+		"93.184.215.14:443", "8.8.8.8:8443", "1.1.1.1:22", "[2606:4700:4700::1111]:443",
 		"[2a00:1450:4001::1]:9000", "172.15.255.255:443", "172.32.0.1:443",
-		"100.128.0.1:443"} {
+		"100.128.0.1:443",
+	} {
 		network := "tcp4"
 		if at[0] == '[' {
 			network = "tcp6"
@@ -100,10 +102,14 @@ func TestPublicAddressAndAnyPortIsAllowed(t *testing.T) {
 
 func TestAllowedNetworkIsReachedAndNoOther(t *testing.T) {
 	t.Parallel()
-	c := NewClient(Options{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"),
-		netip.MustParsePrefix("fd00:1::/64")}})
-	for ip, want := range map[string]bool{"10.1.2.3": true, "10.2.0.1": false, "[fd00:1::5]": true,
-		"[fd00:2::5]": false, "127.0.0.1": false} {
+	c := NewClient(Options{Networks: []netip.Prefix{
+		netip.MustParsePrefix("10.1.0.0/16"),
+		netip.MustParsePrefix("fd00:1::/64"),
+	}})
+	for ip, want := range map[string]bool{
+		"10.1.2.3": true, "10.2.0.1": false, "[fd00:1::5]": true,
+		"[fd00:2::5]": false, "127.0.0.1": false,
+	} {
 		if err := c.CheckURL("https://" + ip); (err == nil) != want {
 			t.Errorf("CheckURL(%s) = %v, allowed should be %v", ip, err, want)
 		}
@@ -123,13 +129,16 @@ func reasonOf(err error) Reason {
 // resolve gives every name these addresses, from a name server of the test.
 func (c *Client) resolve(t *testing.T, ips ...string) {
 	t.Helper()
-	c.pools.dialer.net.Resolver = &net.Resolver{PreferGo: true,
+	c.pools.dialer.net.Resolver = &net.Resolver{
+		PreferGo: true,
 		Dial: func(context.Context, string, string) (net.Conn,
-			error) {
+			error,
+		) {
 			client, server := net.Pipe()
 			go serveDNS(server, ips)
 			return client, nil
-		}}
+		},
+	}
 	t.Cleanup(c.Close)
 }
 

@@ -60,8 +60,10 @@ func TestCheckURLAllowsWhatIsRight(t *testing.T) {
 		}
 	}
 	dev := NewClient(Options{AllowPrivate: true})
-	for _, url := range []string{"http://127.0.0.1:8080/x", "http://localhost:9000", "https://[::1]:9",
-		"http://10.0.0.1"} {
+	for _, url := range []string{
+		"http://127.0.0.1:8080/x", "http://localhost:9000", "https://[::1]:9",
+		"http://10.0.0.1",
+	} {
 		if err := dev.CheckURL(url); err != nil {
 			t.Errorf("with private addresses allowed CheckURL(%q) = %v", url, err)
 		}
@@ -70,8 +72,10 @@ func TestCheckURLAllowsWhatIsRight(t *testing.T) {
 
 func FuzzCheckURL(f *testing.F) {
 	c := NewClient(Options{})
-	for _, s := range []string{"https://example.com/x?y#z", "https://[::ffff:7f00:1]:443", "https://0x7f.1",
-		"https://a%00b"} {
+	for _, s := range []string{
+		"https://example.com/x?y#z", "https://[::ffff:7f00:1]:443", "https://0x7f.1",
+		"https://a%00b",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

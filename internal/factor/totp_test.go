@@ -11,9 +11,11 @@ import (
 func TestCodesAreThoseOfTheStandard(t *testing.T) {
 	t.Parallel()
 	secret := []byte("12345678901234567890")
-	for at, want := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471",
+	for at, want := range map[int64]string{
+		59: "287082", 1111111109: "081804", 1111111111: "050471",
 		1234567890: "005924", 2000000000: "279037",
-		20000000000: "353130"} {
+		20000000000: "353130",
+	} {
 		if step, ok := MatchCode(secret, want, time.Unix(at, 0), 0); !ok || step != at/30 {
 			t.Errorf("at %d the code %s is of step %d, %v", at, want, step, ok)
 		}
@@ -24,8 +26,10 @@ func TestCodeIsOfNowAndIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	secret, now := NewSecret(), time.Unix(1_700_000_000, 0)
 	code := codeAt(secret, now.Unix()/30)
-	for off, want := range map[time.Duration]bool{0: true, 30 * time.Second: true, -30 * time.Second: true,
-		90 * time.Second: false, -90 * time.Second: false} {
+	for off, want := range map[time.Duration]bool{
+		0: true, 30 * time.Second: true, -30 * time.Second: true,
+		90 * time.Second: false, -90 * time.Second: false,
+	} {
 		if _, ok := MatchCode(secret, code, now.Add(off), 0); ok != want {
 			t.Errorf("%s away it is taken: %v", off, ok)
 		}

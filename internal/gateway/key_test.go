@@ -21,8 +21,10 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Binary{M: m}.Run()) }
 func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 	t.Helper()
 	t.Parallel()
-	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": dbtest.URL}
+	engines := map[string]func(testing.TB) string{
+		"sqlite":   func(testing.TB) string { return "" },
+		"postgres": dbtest.URL,
+	}
 	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

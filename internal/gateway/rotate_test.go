@@ -179,8 +179,14 @@ func TestLastUseIsWrittenOnceAMinute(t *testing.T) {
 		if lastUsed() != 0 {
 			t.Error("a new key was used")
 		}
-		for _, step := range []struct{ at, want time.Duration }{{0, 0}, {time.Second, 0}, {59 * time.Second, 0},
-			{60 * time.Second, time.Minute}, {119 * time.Second, time.Minute}, {time.Hour, time.Hour}} {
+		for _, step := range []struct{ at, want time.Duration }{
+			{0, 0},
+			{time.Second, 0},
+			{59 * time.Second, 0},
+			{60 * time.Second, time.Minute},
+			{119 * time.Second, time.Minute},
+			{time.Hour, time.Hour},
+		} {
 			now = start.Add(step.at)
 			if _, err := g.Keys.Authenticate(t.Context(), "Bearer "+secret); err != nil {
 				t.Fatal(err)
@@ -226,8 +232,10 @@ func TestLimitsOfAWorkspace(t *testing.T) {
 				t.Errorf("the answer says %+v", p)
 			}
 		}
-		for name, change := range map[string]postern.Limits{"messages": {Messages: n(1e9 + 1)},
-			"no day": {EventDays: n(0)}, "many days": {MessageDays: n(40_000)}} {
+		for name, change := range map[string]postern.Limits{
+			"messages": {Messages: n(1e9 + 1)},
+			"no day":   {EventDays: n(0)}, "many days": {MessageDays: n(40_000)},
+		} {
 			if _, err := g.Workspaces.ChangeLimits(
 				ctx, access.Operator(), key.WorkspaceID, change,
 			); postern.ReasonOf(err) != postern.ValidationFailed {

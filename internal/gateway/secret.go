@@ -58,7 +58,7 @@ func (g Webhooks) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
 	e.SigningKey = g.box.Seal(key.Seed(), e.ID.SigningKeyPlace())
 	e.PublicKey = postern.Maybe(
 		"whpk_" + base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)),
-	) //nolint:errcheck,forcetypeassert // of an ed25519 key
+	)
 }
 
 // signWith changes the signatures of an endpoint. Without v1a its old keys stop signing

@@ -97,8 +97,10 @@ func limitWords(change postern.Limits) string {
 		name string
 		n    *int
 	}{
-		{"messages", change.Messages}, {"devices", change.Devices},
-		{"days of events", change.EventDays}, {"days of messages", change.MessageDays},
+		{"messages", change.Messages},
+		{"devices", change.Devices},
+		{"days of events", change.EventDays},
+		{"days of messages", change.MessageDays},
 		{"MiB of stored files", change.StorageMiB},
 	} {
 		switch {

@@ -60,8 +60,10 @@ type Provider struct {
 // New returns a Provider. It does not contact the provider.
 func New(opts Options) *Provider {
 	return &Provider{opts: opts, known: known{turn: make(chan struct{}, 1)}, client: &http.Client{
-		Timeout: callTime, Transport: bounded{&http.Transport{Proxy: http.ProxyFromEnvironment,
-			DisableKeepAlives: true}},
+		Timeout: callTime, Transport: bounded{&http.Transport{
+			Proxy:             http.ProxyFromEnvironment,
+			DisableKeepAlives: true,
+		}},
 		// A redirect must not carry the secret to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

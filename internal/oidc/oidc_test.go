@@ -14,8 +14,10 @@ import (
 const redirect = "https://gateway.example/signin/oidc/callback"
 
 func client(p *oidctest.Provider) *oidc.Provider {
-	return oidc.New(oidc.Options{Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret,
-		Name: "Example", Redirect: redirect})
+	return oidc.New(oidc.Options{
+		Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret,
+		Name: "Example", Redirect: redirect,
+	})
 }
 
 // visit is what a browser brings back that is sent to an address of the provider.
@@ -137,8 +139,10 @@ func TestAnswerToSomethingElseNamesNobody(t *testing.T) {
 			t.Errorf("%s: the answer names %+v", name, got)
 		}
 	}
-	wrong := oidc.New(oidc.Options{Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: "another",
-		Redirect: redirect})
+	wrong := oidc.New(oidc.Options{
+		Issuer: p.URL, ClientID: oidctest.ClientID, ClientSecret: "another",
+		Redirect: redirect,
+	})
 	ask, back := through(t, wrong, false)
 	if got, err := wrong.Finish(t.Context(), ask, back); err == nil {
 		t.Errorf("with another secret the answer names %+v", got)
@@ -174,8 +178,10 @@ func TestAProviderThatIsAwayIsLeftAloneForAWhile(t *testing.T) {
 func TestAnotherIssuerIsNone(t *testing.T) {
 	t.Parallel()
 	p := oidctest.Start(t)
-	c := oidc.New(oidc.Options{Issuer: p.URL + "/", ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret,
-		Redirect: redirect})
+	c := oidc.New(oidc.Options{
+		Issuer: p.URL + "/", ClientID: oidctest.ClientID, ClientSecret: oidctest.Secret,
+		Redirect: redirect,
+	})
 	if _, _, err := c.Begin(t.Context(), false); !errors.Is(err, oidc.ErrDown) ||
 		!strings.Contains(err.Error(), p.URL) {
 		t.Errorf("an issuer that calls itself otherwise is answered %v", err)

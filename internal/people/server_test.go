@@ -26,8 +26,10 @@ type server struct {
 func onEachEngine(t *testing.T, test func(t *testing.T, g *server)) {
 	t.Helper()
 	t.Parallel()
-	engines := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": migrated.URL}
+	engines := map[string]func(testing.TB) string{
+		"sqlite":   func(testing.TB) string { return "" },
+		"postgres": migrated.URL,
+	}
 	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

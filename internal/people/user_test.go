@@ -127,8 +127,10 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
-	for _, email := range []string{"", "ada", "ada@", "a@b@c", "ada@example.com\n",
-		strings.Repeat("a", 250) + "@example.com"} {
+	for _, email := range []string{
+		"", "ada", "ada@", "a@b@c", "ada@example.com\n",
+		strings.Repeat("a", 250) + "@example.com",
+	} {
 		if got, err := CheckEmail(email); err == nil && strings.TrimSpace(email) != got {
 			t.Errorf("%q is taken as %q", email, got)
 		}
@@ -138,8 +140,10 @@ func TestSetUpSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%q is taken", email)
 		}
 	}
-	for _, password := range []string{"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200),
-		"Qwerty123456", "password123", "水火木金"} { // the last has 12 bytes
+	for _, password := range []string{
+		"", "ada@example.com", "aaaaaaaaaaaa", strings.Repeat("ab", 200),
+		"Qwerty123456", "password123", "水火木金",
+	} { // the last has 12 bytes
 		if checkPassword(password, "ada@example.com") == nil {
 			t.Errorf("the password %q is taken", password)
 		}
@@ -459,8 +463,10 @@ func TestMemberMayWhatTheRoleAllows(t *testing.T) {
 		if err != nil || c.Member.Role != postern.Owner || c.Permit(postern.DevicesWrite) != nil {
 			t.Errorf("caller = %+v, %v", c, err)
 		}
-		for role, want := range map[postern.Role]postern.Reason{postern.Owner: "", postern.Developer: "",
-			postern.Viewer: postern.MissingScope, "": postern.MissingScope} {
+		for role, want := range map[postern.Role]postern.Reason{
+			postern.Owner: "", postern.Developer: "",
+			postern.Viewer: postern.MissingScope, "": postern.MissingScope,
+		} {
 			by := access.Actor{Member: m, Recent: true}
 			by.Member.Role = role
 			if _, _, err := g.Keys.Create(

@@ -76,8 +76,10 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 				tt.want)
 		}
 	}
-	for pattern, want := range map[string]bool{"*": true, "message.*": true, "message.read": true, "message.": false,
-		"mess*": false, "": false, "**": false, "group.*": false, ".*": false} {
+	for pattern, want := range map[string]bool{
+		"*": true, "message.*": true, "message.read": true, "message.": false,
+		"mess*": false, "": false, "**": false, "group.*": false, ".*": false,
+	} {
 		if got := ValidEventPattern(pattern); got != want {
 			t.Errorf("ValidEventPattern(%q) = %v, want %v", pattern, got, want)
 		}
@@ -86,9 +88,11 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 
 func TestEnvelopeIsJSONWhateverIsInIt(t *testing.T) {
 	t.Parallel()
-	m := Message{ID: NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Content: Text("<&>\u2028\"\\\x01👋"),
+	m := Message{
+		ID: NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Content: Text("<&>\u2028\"\\\x01👋"),
 		Metadata: map[string]string{}, FromLID: "123",
-		From: ""}
+		From: "",
+	}
 	for _, kind := range []EventType{MessageReceived, MessageSent} {
 		e, err := m.Event(kind)
 		if err != nil {

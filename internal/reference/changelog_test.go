@@ -39,8 +39,10 @@ func TestEntriesCarryTheFingerprintOfTheirDocument(t *testing.T) {
 	if again, ok := reference.Stamp(stamped, "bbbbbbbbbbbb"); ok || again != stamped {
 		t.Error("a fingerprint was written over another, without an entry")
 	}
-	for _, bad := range []string{"", "## 0.1.0\n\n- x <!-- api:0123456789ab -->",
-		"## 0.1.0\n\n<!-- api:0123456789ab -->"} {
+	for _, bad := range []string{
+		"", "## 0.1.0\n\n- x <!-- api:0123456789ab -->",
+		"## 0.1.0\n\n<!-- api:0123456789ab -->",
+	} {
 		if got := reference.Stamps(bad); got != nil {
 			t.Errorf("stamps %v of %q, which says nothing", got, bad)
 		}

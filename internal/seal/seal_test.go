@@ -83,8 +83,10 @@ func TestSecretNeverPrints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, out := range []string{fmt.Sprint(s), fmt.Sprintf("%v %+v %#v %s %q %x", s, s, s, s, s, s), log.String(),
-		string(js)} {
+	for _, out := range []string{
+		fmt.Sprint(s), fmt.Sprintf("%v %+v %#v %s %q %x", s, s, s, s, s, s), log.String(),
+		string(js),
+	} {
 		if strings.Contains(out, "canary") || strings.Contains(out, "63616e617279") {
 			t.Errorf("printed %q", out)
 		}

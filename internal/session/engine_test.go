@@ -57,8 +57,10 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 		w.driver = w.net
 		w.boot()
 		ws, err := w.g.Workspaces.Create(t.Context(), access.Operator(),
-			gateway.NewWorkspace{Name: "acme",
-				Plan: "growth"})
+			gateway.NewWorkspace{
+				Name: "acme",
+				Plan: "growth",
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,8 +406,10 @@ func TestActionsWaitForARepetition(t *testing.T) {
 		w.settle(time.Second)
 		w.wantMessage(third, postern.Delivered)
 		w.settle(time.Hour)
-		want := []string{w.wantMessage(second, postern.Delivered).NetworkID, w.wantMessage(third, postern.Delivered).NetworkID,
-			w.wantMessage(first, postern.Delivered).NetworkID, "👍", "🎉", "🙏", "🚀"}
+		want := []string{
+			w.wantMessage(second, postern.Delivered).NetworkID, w.wantMessage(third, postern.Delivered).NetworkID,
+			w.wantMessage(first, postern.Delivered).NetworkID, "👍", "🎉", "🙏", "🚀",
+		}
 		var got []string // each text once
 		for _, s := range w.net.Shown(customer) {
 			if what := cmp.Or(map[string]string{"hi": s.ID}[s.Body], s.Body); !slices.Contains(got, what) {
@@ -855,8 +859,11 @@ func crashedIn(stack string, entries ...blackbox.Entry) blackbox.Left {
 
 func TestSuspectsAreThoseInTheCodeThatCrashed(t *testing.T) {
 	t.Parallel()
-	entries := []blackbox.Entry{{Subject: "dev_a", What: "frame"}, {Subject: "dev_b", What: "message"},
-		{Subject: "dev_a", What: "message"}}
+	entries := []blackbox.Entry{
+		{Subject: "dev_a", What: "frame"},
+		{Subject: "dev_b", What: "message"},
+		{Subject: "dev_a", What: "message"},
+	}
 	tests := []struct {
 		name string
 		left blackbox.Left
@@ -866,8 +873,10 @@ func TestSuspectsAreThoseInTheCodeThatCrashed(t *testing.T) {
 		{"elsewhere", crashedIn("postern/internal/webhook.post(0x1)", entries...), nil},
 		{"decoding", crashedIn("go.mau.fi/whatsmeow/binary.Unpack(0x1)\ngo.mau.fi/whatsmeow.(*Client).handleFrame(0x1)",
 			entries...), []postern.DeviceID{"dev_a"}},
-		{"a handler", crashedIn("go.mau.fi/whatsmeow.(*Client).handleNotification(0x1)", entries...),
-			[]postern.DeviceID{"dev_a", "dev_b"}},
+		{
+			"a handler", crashedIn("go.mau.fi/whatsmeow.(*Client).handleNotification(0x1)", entries...),
+			[]postern.DeviceID{"dev_a", "dev_b"},
+		},
 	}
 	for _, tt := range tests {
 		if got := suspects(tt.left); !slices.Equal(got, tt.want) {

@@ -90,8 +90,10 @@ func TestAnAttemptForADeletedEndpointLeavesNoHour(t *testing.T) {
 // attemptsOf returns the attempts of the i-th delivery; the last one is reported twice.
 func attemptsOf(q DueDelivery, i int) (list []Attempt) {
 	at := testNow.Add(time.Duration(i) * time.Minute)
-	a := Attempt{DeliveryID: q.ID, Row: q.Row, EndpointID: q.EndpointID, Number: 1, At: at,
-		Ended: at.Add(time.Duration(i) * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded}
+	a := Attempt{
+		DeliveryID: q.ID, Row: q.Row, EndpointID: q.EndpointID, Number: 1, At: at,
+		Ended: at.Add(time.Duration(i) * time.Millisecond), HTTPStatus: 200, Status: postern.DeliverySucceeded,
+	}
 	if i%3 == 0 {
 		a.Reason, a.HTTPStatus, a.Status, a.DueAt = "status", 500, postern.DeliveryPending, testNow
 		list = append(list, a)

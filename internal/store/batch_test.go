@@ -17,12 +17,16 @@ import (
 func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.Endpoint, groups [][]op) {
 	const ws = "ws_1"
 	for i := range 3 {
-		devices = append(devices, postern.Device{ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws,
+		devices = append(devices, postern.Device{
+			ID: postern.DeviceID(fmt.Sprint("dev_", i)), WorkspaceID: ws,
 			Status:   []postern.Status{postern.Connected, postern.Connected, postern.Paused}[i],
-			Metadata: map[string]string{}})
+			Metadata: map[string]string{},
+		})
 	}
-	endpoint = postern.Endpoint{ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"},
-		Status: postern.EndpointPending, Secret: []byte{1}}
+	endpoint = postern.Endpoint{
+		ID: "whk_1", WorkspaceID: ws, Events: []string{"message.*"},
+		Status: postern.EndpointPending, Secret: []byte{1},
+	}
 	send := func(n, device int, when, key string) op {
 		m := outbound(devices[device])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)
@@ -46,8 +50,10 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		return hot(o)
 	}
 	finish := func(n int, s postern.MessageStatus, refund bool) op {
-		o := FinishOutbound{MessageID: postern.MessageID(fmt.Sprint("msg_", n)), Status: s, Refund: refund,
-			At: testNow.Add(time.Second)}
+		o := FinishOutbound{
+			MessageID: postern.MessageID(fmt.Sprint("msg_", n)), Status: s, Refund: refund,
+			At: testNow.Add(time.Second),
+		}
 		if s == postern.Sent {
 			o.SentAt = testNow.Add(time.Minute)
 		} else {
@@ -57,8 +63,10 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	}
 	chats := []string{"+15551234567"}
 	receipt := func(n int, s postern.MessageStatus) Receipt {
-		return Receipt{WorkspaceID: ws, DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Chats: chats, Status: s,
-			At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second)}
+		return Receipt{
+			WorkspaceID: ws, DeviceID: devices[0].ID, NetworkID: fmt.Sprint("N", n), Chats: chats, Status: s,
+			At: testNow.Add(time.Hour), Now: testNow.Add(2 * time.Second),
+		}
 	}
 	mark := func(n int) op {
 		o := &markSending{id: postern.MessageID(fmt.Sprint("msg_", n))}
@@ -74,27 +82,43 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	}
 	keys := func(list ...SessionKey) op { return hot(WriteSessionKeys{Account: "a", Keys: list}) }
 	return devices, endpoint, [][]op{
-		{keys(put("x", 1), put("y", 2), put("z", 3)), keys(), keys(put("y", 0), put("x", 4), put("x", 5)), keys(put("w", 0)),
-			keys(put("y", 6)), keys(put("z", 0), put("v", 7))},
+		{
+			keys(put("x", 1), put("y", 2), put("z", 3)), keys(), keys(put("y", 0), put("x", 4), put("x", 5)), keys(put("w", 0)),
+			keys(put("y", 6)), keys(put("z", 0), put("v", 7)),
+		},
 		{keys(put("y", 8)), keys(put("v", 0))},
-		{send(1, 0, "", ""), send(2, 0, "", "a"), send(3, 1, "", "b"), send(4, 2, "", ""), send(5, 2, "queue", ""),
-			send(6, 0, "", "c"), send(7, 0, "", "d")},
+		{
+			send(1, 0, "", ""), send(2, 0, "", "a"), send(3, 1, "", "b"), send(4, 2, "", ""), send(5, 2, "queue", ""),
+			send(6, 0, "", "c"), send(7, 0, "", "d"),
+		},
 		{send(8, 0, "", "e"), send(9, 0, "", "a"), send(10, 0, "", "f"), send(11, 0, "", "g")}, // a comes again
 		{send(12, 0, "", "h"), send(13, 0, "", "h"), send(14, 0, "", "")},                      // h comes twice in one group
 		{send(15, 0, "", "i"), send(16, 0, "", ""), send(17, 0, "", "j"), send(18, 0, "", "")}, // the quota is 12
-		{inbound(1, "A", false), inbound(2, "B", true), inbound(3, "A", false), inbound(4, "B", false),
-			inbound(5, "C", false), inbound(6, "B", true)},
+		{
+			inbound(1, "A", false), inbound(2, "B", true), inbound(3, "A", false), inbound(4, "B", false),
+			inbound(5, "C", false), inbound(6, "B", true),
+		},
 		{inbound(7, "C", false), inbound(8, "D", false), inbound(9, "\x00", false)},
 		{mark(1), mark(2), mark(6), mark(1), mark(99)},
-		{finish(1, postern.Sent, false), finish(2, postern.Failed, false), finish(3, postern.Failed, true),
-			finish(6, postern.Sent, false), finish(6, postern.Failed, false), finish(99, postern.Sent, false)},
-		{hot(receipts{receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered),
-			receipt(1, postern.Read)}), hot(receipts{receipt(1, postern.Delivered)}),
-			hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)})},
-		{mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false),
-			opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true)},
-		{ask(31, postern.LowPriority, "+1"), ask(32, postern.LowPriority, "+1"), ask(33, "", "+2"),
-			ask(34, postern.HighPriority, "+1"), ask(35, postern.LowPriority, "+3")},
+		{
+			finish(1, postern.Sent, false), finish(2, postern.Failed, false), finish(3, postern.Failed, true),
+			finish(6, postern.Sent, false), finish(6, postern.Failed, false), finish(99, postern.Sent, false),
+		},
+		{
+			hot(receipts{
+				receipt(98, postern.Read), receipt(3, postern.Read), receipt(1, postern.Delivered),
+				receipt(1, postern.Read),
+			}), hot(receipts{receipt(1, postern.Delivered)}),
+			hot(receipts{receipt(2, postern.Delivered)}), hot(receipts{}), hot(receipts{receipt(7, postern.Read)}),
+		},
+		{
+			mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false),
+			opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true),
+		},
+		{
+			ask(31, postern.LowPriority, "+1"), ask(32, postern.LowPriority, "+1"), ask(33, "", "+2"),
+			ask(34, postern.HighPriority, "+1"), ask(35, postern.LowPriority, "+3"),
+		},
 		{ask(36, postern.LowPriority, "+2"), ask(37, postern.HighPriority, "+2"), ask(38, "", "+1"), ask(39, "", "+3")},
 	}
 }
@@ -108,8 +132,10 @@ func attempts(t *testing.T, db *Store) (list []op) {
 	}
 	slices.SortFunc(due, func(a, b DueDelivery) int { return strings.Compare(kindOf(a), kindOf(b)) })
 	for i, d := range due {
-		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow,
-			Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded}
+		o := Attempt{
+			DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow,
+			Ended: testNow.Add(time.Second), HTTPStatus: 200, Answer: "ok", Status: postern.DeliverySucceeded,
+		}
 		if i >= len(due)-3 { // the last ones fail: a group does not order successes and failures
 			o.HTTPStatus, o.Reason, o.Status, o.DueAt = 500, "status", postern.DeliveryPending, testNow.Add(time.Minute)
 		}

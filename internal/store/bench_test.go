@@ -76,16 +76,20 @@ func benchDevices(b *testing.B, db *Store) (list []postern.Device) {
 		b.Fatal(err)
 	}
 	for i := range 64 {
-		d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i),
+		d := postern.Device{
+			ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i),
 			Status:   postern.Connected,
-			Metadata: map[string]string{}}
+			Metadata: map[string]string{},
+		}
 		if err := db.Devices.Create(b.Context(), d, nil); err != nil {
 			b.Fatal(err)
 		}
 		list = append(list, d)
 	}
-	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws.ID, Events: []string{"*"},
-		Status: postern.EndpointPending, Secret: []byte{1}}
+	e := postern.Endpoint{
+		ID: postern.NewEndpointID(), WorkspaceID: ws.ID, Events: []string{"*"},
+		Status: postern.EndpointPending, Secret: []byte{1},
+	}
 	if err := db.Endpoints.Create(b.Context(), e, 1, nil); err != nil {
 		b.Fatal(err)
 	}
@@ -110,11 +114,15 @@ func BenchmarkAcceptOnce(b *testing.B) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
 			m := outbound(devices[i])
-			once := &Once{WorkspaceID: m.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: string(m.ID),
-				Answer: make([]byte, 400), At: testNow}
+			once := &Once{
+				WorkspaceID: m.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: string(m.ID),
+				Answer: make([]byte, 400), At: testNow,
+			}
 			return db.Messages.Queue(b.Context(),
-				QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40,
-					Once: once})
+				QueueMessage{
+					Message: m, Month: MonthOf(testNow), Quota: 1 << 40,
+					Once: once,
+				})
 		})
 	})
 }
@@ -147,8 +155,10 @@ func BenchmarkSend(b *testing.B) {
 				return err
 			}
 			return db.Messages.RecordReceipts(b.Context(),
-				[]Receipt{{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID,
-					Chats: []string{m.ChatID}, Status: postern.Read, At: testNow, Now: testNow}})
+				[]Receipt{{
+					WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, NetworkID: m.NetworkID,
+					Chats: []string{m.ChatID}, Status: postern.Read, At: testNow, Now: testNow,
+				}})
 		})
 	})
 }

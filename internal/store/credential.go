@@ -82,7 +82,8 @@ func (s Factors) ConfirmTOTP(ctx context.Context, o NewFactor, step int64) (reco
 // GuessTOTP counts a code that is tried on a day; ok is false when limit wrong ones were
 // already tried. The day is named by its start.
 func (s Factors) GuessTOTP(ctx context.Context, id postern.UserID, day postern.Time,
-	limit int) (ok bool, err error) {
+	limit int,
+) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`UPDATE totp SET guesses = CASE WHEN guess_day = $2 THEN guesses + 1 ELSE 1 END,
 			guess_day = $2 WHERE user_id = $1 AND (guess_day <> $2 OR guesses < $3)`, id, day, limit)
@@ -351,7 +352,8 @@ func (l PasswordLink) columns() []any {
 // Get returns the user who may choose a password with a token; ok is false when the token
 // is not valid.
 func (s PasswordLinks) Get(ctx context.Context, tokenHash string,
-	now postern.Time) (u postern.User, ok bool, err error) {
+	now postern.Time,
+) (u postern.User, ok bool, err error) {
 	err = s.db.Row(ctx, `SELECT u.id, u.email, u.epoch, u.created_at FROM password_link p JOIN users u ON u.id = p.user_id
 		WHERE p.token_hash = $1 AND p.expires_at > $2`, []any{tokenHash, now}, &u.ID, &u.Email, &u.Epoch, &u.CreatedAt)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -363,7 +365,8 @@ func (s PasswordLinks) Get(ctx context.Context, tokenHash string,
 // Use sets the password of a user and uses the link up. It ends all login sessions,
 // disconnects all identities, and returns the user's new epoch.
 func (s PasswordLinks) Use(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string,
-	act Act) (epoch int64, err error) {
+	act Act,
+) (epoch int64, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		alone := 0
 		err := t.Row(`SELECT alone FROM password_link WHERE token_hash = $1 AND user_id = $2 AND expires_at > $3`,

@@ -42,7 +42,8 @@ type DeliveryPage struct {
 // in its log; 0 starts at the end of the log. A page may have fewer entries than limit even
 // though there are more: see [DeliveryPage.More].
 func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID, f DeliveryFilter,
-	before int64, limit int) (p DeliveryPage, err error) {
+	before int64, limit int,
+) (p DeliveryPage, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
@@ -73,7 +74,8 @@ func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint p
 // Get returns a delivery of the workspace and the bytes that it posts. The body is nil when
 // its content has been removed.
 func (s Deliveries) Get(ctx context.Context, ws postern.WorkspaceID,
-	id postern.DeliveryID) (d postern.Delivery, body []byte, err error) {
+	id postern.DeliveryID,
+) (d postern.Delivery, body []byte, err error) {
 	d, err = scanDelivery(s.db.One(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1
 		AND id = $2`, ws, id))
 	if err != nil {
@@ -93,7 +95,8 @@ const deliveryBody = `SELECT coalesce(d.notice, e.body) FROM delivery d LEFT JOI
 // Attempts returns the attempts of a delivery of the workspace, newest first, at most
 // attemptsShown.
 func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID,
-	id postern.DeliveryID) (list []postern.Attempt, err error) {
+	id postern.DeliveryID,
+) (list []postern.Attempt, err error) {
 	err = s.db.Rows(ctx, `SELECT number, at, duration, status, reason, answer FROM attempt_log
 		WHERE delivery_id = $2 AND EXISTS (SELECT 1 FROM delivery WHERE workspace_id = $1 AND id = $2) ORDER BY number DESC
 		LIMIT $3 + 0`, []any{ws, id, attemptsShown}, func(r *sql.Rows) error {
@@ -110,7 +113,8 @@ func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID,
 // window, and later events of its chat do not wait for it. An attempt that is in progress
 // notices the request by the changed due time; see heedRequests in attempt.go.
 func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time,
-	once *Once, acts ...Act) (d postern.Delivery, err error) {
+	once *Once, acts ...Act,
+) (d postern.Delivery, err error) {
 	check := func(t *db.Tx) error { return checkRetriable(t, ws, id) }
 	err = s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		d, err = scanDelivery(t.One(`UPDATE delivery
@@ -140,7 +144,8 @@ const waiting = `endpoint_id = $1 AND status = 'pending'` + again + ` AND attemp
 // round's: when it fails, the next gap is as long as the one that was cut short. Hasten leaves out
 // what was attempted after a time, and a delivery of which half the attempts were made by Hasten.
 func (s Deliveries) Hasten(ctx context.Context, endpoint postern.EndpointID, now, attempted postern.Time, after int64,
-	limit int) (n int, last int64, err error) {
+	limit int,
+) (n int, last int64, err error) {
 	return s.makeDue(ctx, `SELECT n, id FROM delivery d WHERE `+waiting+` AND last_attempt_at <= $3
 		AND attempts > 2 * hastened AND n > $4 ORDER BY n LIMIT $5 + 0`, []any{endpoint, now, attempted, after, limit}, now, 1)
 }
@@ -158,7 +163,8 @@ func (s Deliveries) Probe(ctx context.Context, endpoint postern.EndpointID, now 
 const probed = 1000
 
 func (s Deliveries) makeDue(ctx context.Context, query string, args []any, now postern.Time,
-	counted int) (n int, last int64, err error) {
+	counted int,
+) (n int, last int64, err error) {
 	var rows [][]any
 	err = s.db.Rows(ctx, query, args, func(r *sql.Rows) error {
 		var id postern.DeliveryID
@@ -237,7 +243,8 @@ const (
 // Due returns up to limit deliveries of an endpoint that are due, oldest first. With firsts
 // false it leaves out the deliveries that First returns.
 func (s Deliveries) Due(ctx context.Context, endpoint postern.EndpointID, now postern.Time, firsts bool,
-	limit int) ([]DueDelivery, error) {
+	limit int,
+) ([]DueDelivery, error) {
 	which := ``
 	if !firsts {
 		which = again
@@ -252,7 +259,8 @@ const again = ` AND (d.attempts > 0 OR d.replay_id <> '')`
 // NextOfChat returns the next delivery of a chat whose events are delivered in order; ok is
 // false when no delivery of the chat is pending or the next one is not due yet.
 func (s Deliveries) NextOfChat(ctx context.Context, endpoint postern.EndpointID, chat string,
-	now postern.Time) (d DueDelivery, ok bool, err error) {
+	now postern.Time,
+) (d DueDelivery, ok bool, err error) {
 	list, err := s.due(ctx, ofAny, `d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
 		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now,
 		now.Add(-lineWait))
@@ -275,20 +283,24 @@ func (d DueDelivery) Place() Place { return Place{d.DueAt, d.Row} }
 // no later than now and have not been attempted yet, oldest first. It leaves out the
 // deliveries of replays. The further along the position is, the fewer rows First reads.
 func (s Deliveries) First(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time,
-	limit int) ([]DueDelivery, error) {
+	limit int,
+) ([]DueDelivery, error) {
 	return s.due(ctx, ofAFirst, `d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = ''
 		AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
 		endpoint, behind.DueAt, behind.Row, now, limit, now.Add(-lineWait))
 }
 
 func (s Deliveries) due(ctx context.Context, columns, where string, endpoint postern.EndpointID,
-	args ...any) (list []DueDelivery, err error) {
+	args ...any,
+) (list []DueDelivery, err error) {
 	query := `SELECT ` + columns + ` FROM delivery d LEFT JOIN event e ON e.position = d.position
 		WHERE (d.notice IS NOT NULL OR e.position IS NOT NULL) AND ` + where
 	list = make([]DueDelivery, 0, dueGuess)
 	d := DueDelivery{EndpointID: endpoint}
-	dst := []any{(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt),
-		&d.Chat, &d.Size, &d.Body}
+	dst := []any{
+		(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt),
+		&d.Chat, &d.Size, &d.Body,
+	}
 	if columns == ofAny {
 		dst = append(dst, (*string)(&d.Replay), &d.Attempts, &d.Earlier, (*int64)(&d.FirstAttemptAt))
 	}
@@ -324,7 +336,8 @@ func inLine(parameter int) string {
 // NextInLine returns when the next pending delivery stops holding up the later deliveries
 // of its chat; ok is false when no delivery holds others up.
 func (s Deliveries) NextInLine(ctx context.Context, endpoint postern.EndpointID,
-	now postern.Time) (at postern.Time, ok bool, err error) {
+	now postern.Time,
+) (at postern.Time, ok bool, err error) {
 	err = s.db.Row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> ''
 		AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
 	return at.Add(lineWait), at != 0, err
@@ -333,7 +346,8 @@ func (s Deliveries) NextInLine(ctx context.Context, endpoint postern.EndpointID,
 // NextDue returns when the next delivery of an endpoint after now becomes due; ok is false
 // when none is pending after now.
 func (s Deliveries) NextDue(ctx context.Context, endpoint postern.EndpointID,
-	now postern.Time) (at postern.Time, ok bool, err error) {
+	now postern.Time,
+) (at postern.Time, ok bool, err error) {
 	err = s.db.Row(ctx, `SELECT due_at FROM delivery WHERE endpoint_id = $1 AND status = 'pending' AND due_at > $2
 		ORDER BY due_at LIMIT 1`, []any{endpoint, now}, &at)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -390,7 +404,8 @@ func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
 // RemoveNotices deletes a chunk of the notices and ended replays made before a time, which
 // are not removed with an event; more is false when none are left.
 func (s Deliveries) RemoveNotices(ctx context.Context, ws postern.WorkspaceID,
-	before postern.Time) (more bool, err error) {
+	before postern.Time,
+) (more bool, err error) {
 	const notices = `SELECT id FROM delivery d WHERE workspace_id = $1 AND position < 0 AND created_at < $2
 		AND NOT ` + awaited + ` LIMIT $3 + 0`
 	const replays = `SELECT id FROM replay WHERE workspace_id = $1 AND ended_at > 0 AND ended_at < $2 LIMIT $3 + 0`

@@ -12,10 +12,12 @@ import (
 
 func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...string) postern.Endpoint {
 	t.Helper()
-	e := postern.Endpoint{ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events,
+	e := postern.Endpoint{
+		ID: postern.NewEndpointID(), WorkspaceID: ws, URL: "https://example.com", Events: events,
 		Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: testNow,
 		MaxInFlight: 8,
-		DueAt:       testNow}
+		DueAt:       testNow,
+	}
 	if err := db.Endpoints.Create(t.Context(), e, 20, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +194,10 @@ func TestLargeBodiesAreReadAlone(t *testing.T) {
 		if err != nil || len(body) != due[1].Size || !bytes.Contains(body, []byte("大大")) {
 			t.Errorf("a body of %d bytes, want %d; error %v", len(body), due[1].Size, err)
 		}
-		err = db.Deliveries.FinishAttempt(t.Context(), Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: e.ID,
-			Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded})
+		err = db.Deliveries.FinishAttempt(t.Context(), Attempt{
+			DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: e.ID,
+			Number: 1, At: testNow, Ended: testNow, HTTPStatus: 200, Status: postern.DeliverySucceeded,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

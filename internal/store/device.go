@@ -42,8 +42,10 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 
 // scanEngineDevice reads engineColumns.
 func scanEngineDevice(s db.Scanner) (d postern.Device, err error) {
-	err = scanDevice(withTail{s, []any{(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy,
-		&d.Turn, &d.Crashes}},
+	err = scanDevice(withTail{s, []any{
+		(*string)(&d.WorkspaceID), (*string)(&d.Desired), &d.Account, &d.Proxy,
+		&d.Turn, &d.Crashes,
+	}},
 		&d)
 	return d, err
 }
@@ -94,7 +96,8 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 //
 // Single writer: change.
 func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
-	change func(*postern.Device) error) (d postern.Device, err error) {
+	change func(*postern.Device) error,
+) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
@@ -139,7 +142,8 @@ type Page struct {
 // List returns a workspace's devices, newest first. When only is not nil, the list is
 // limited to those ids. The caller must not modify the Metadata and the Pace of a device.
 func (s Devices) List(ctx context.Context, ws postern.WorkspaceID, only []postern.DeviceID,
-	p Page) ([]postern.Device, error) {
+	p Page,
+) ([]postern.Device, error) {
 	q := deviceQuery{workspace: ws, only: textList(only), page: p}
 	return s.cached(q, func() ([]postern.Device, error) { return s.read(ctx, q) })
 }
@@ -218,7 +222,8 @@ const crashMemory = 24 * time.Hour
 // CountCrash counts a crash of the process for each of the devices, and returns those that
 // exist.
 func (s Devices) CountCrash(ctx context.Context, ids []postern.DeviceID, at postern.Time) (list []postern.Device,
-	err error) {
+	err error,
+) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := changeDevice(t, `UPDATE device SET crashes = CASE WHEN crashed_at < $2 THEN 1 ELSE crashes + 1 END,
 			crashed_at = $3 WHERE id IN `+t.InList(1), asJSON(ids), at.Add(-crashMemory), at); err != nil {
@@ -332,7 +337,8 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 // RequestDelete hides a device at once and asks the engine to remove its link and all its
 // data. event reports the end of the link; it is nil when the device had none.
 func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event,
-	at postern.Time, acts ...Act) error {
+	at postern.Time, acts ...Act,
+) error {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := changeDevices(t, `UPDATE device
 			SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1

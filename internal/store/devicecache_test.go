@@ -53,23 +53,29 @@ func TestCachedDevicesAreThoseOnDisk(t *testing.T) {
 		steps := []func() error{
 			func() error { return db.Links.Open(ctx, l) },
 			func() error {
-				_, err := db.Links.End(ctx, LinkEnd{WorkspaceID: d.WorkspaceID,
-					DeviceID: d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired,
-					Reason: "timeout", At: testNow})
+				_, err := db.Links.End(ctx, LinkEnd{
+					WorkspaceID: d.WorkspaceID,
+					DeviceID:    d.ID, LinkID: l.Link.ID, Status: postern.LinkExpired,
+					Reason: "timeout", At: testNow,
+				})
 				return err
 			},
 			func() error {
 				return db.Devices.SetState(ctx,
-					SetDeviceState{WorkspaceID: ws, DeviceID: d.ID,
+					SetDeviceState{
+						WorkspaceID: ws, DeviceID: d.ID,
 						Status:      postern.Connected,
-						DisplayName: "Ann", At: testNow})
+						DisplayName: "Ann", At: testNow,
+					})
 			},
 			func() error { return db.Devices.ResetSessions(ctx) },
 			func() error {
 				return db.Devices.RequestUnlink(ctx,
-					SetDeviceState{WorkspaceID: ws, DeviceID: d.ID,
+					SetDeviceState{
+						WorkspaceID: ws, DeviceID: d.ID,
 						Status:  postern.Unlinked,
-						Desired: postern.WantIdle, At: testNow})
+						Desired: postern.WantIdle, At: testNow,
+					})
 			},
 			func() error { newDevice(t, db, ws, postern.Linking); return nil },
 			func() error { return db.Devices.RequestDelete(ctx, ws, second.ID, nil, testNow) },
@@ -117,9 +123,11 @@ func TestCachedDevicesShowWhatWasAnswered(t *testing.T) {
 		for i := range 200 {
 			reason := fmt.Sprint("reason ", i)
 			err := db.Devices.SetState(t.Context(),
-				SetDeviceState{WorkspaceID: ws, DeviceID: d.ID,
+				SetDeviceState{
+					WorkspaceID: ws, DeviceID: d.ID,
 					Status: postern.Disconnected,
-					Reason: reason, At: testNow})
+					Reason: reason, At: testNow,
+				})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -94,7 +94,8 @@ func (s Endpoints) Get(ctx context.Context, ws postern.WorkspaceID, id postern.E
 // endpoint that stops being active receives the events recorded from then on once it is
 // active again. The acts are recorded only when something changes.
 func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, once *Once,
-	change func(*postern.Endpoint) error, acts ...Act) (e postern.Endpoint, err error) {
+	change func(*postern.Endpoint) error, acts ...Act,
+) (e postern.Endpoint, err error) {
 	var before postern.Endpoint
 	err = s.doOnce(ctx, once, func(t *db.Tx) error {
 		before, err = readEndpoint(t, ws, id)
@@ -149,7 +150,8 @@ func saveEndpoint(t *db.Tx, e postern.Endpoint) error {
 // SealHeaders seals the headers of endpoints that an earlier release stored in the clear. seal
 // sets Headers and HeaderValues of an endpoint.
 func (s Endpoints) SealHeaders(ctx context.Context,
-	seal func(e *postern.Endpoint, headers map[string]string) error) error {
+	seal func(e *postern.Endpoint, headers map[string]string) error,
+) error {
 	stored := map[postern.EndpointID]map[string]string{}
 	err := s.db.Rows(ctx, `SELECT id, headers FROM endpoint WHERE headers NOT IN ('{}', 'null')`, nil,
 		func(r *sql.Rows) error {
@@ -203,7 +205,8 @@ func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id poster
 // last one the counts of attempts that ended since. Deleting all of it in one operation
 // would make every other write wait.
 func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID,
-	id postern.EndpointID) (left bool, err error) {
+	id postern.EndpointID,
+) (left bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		const chunk = `SELECT id FROM delivery WHERE workspace_id = $1 AND endpoint_id = $2 ORDER BY n LIMIT $3 + 0`
 		if err := t.Exec(`DELETE FROM attempt WHERE delivery_id IN (`+chunk+`)`, ws, id, purgeChunk); err != nil {
@@ -396,7 +399,8 @@ type loggedEvent struct {
 // missedEvents returns a chunk of the events recorded after since. It reads their bodies only
 // for an ordered endpoint, to find their chats.
 func missedEvents(t *db.Tx, ep postern.Endpoint, since int64, oldest postern.Time) (list []loggedEvent, last int64,
-	err error) {
+	err error,
+) {
 	last = since
 	columns := `position, id, device_id, type`
 	if ep.Ordered {
@@ -435,7 +439,8 @@ func chatIn(body []byte) string {
 // QueueNotice queues a notice for an endpoint of the workspace, which must be active. d
 // describes the delivery and body is what it posts.
 func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d postern.Delivery, body []byte,
-	once *Once, acts ...Act) error {
+	once *Once, acts ...Act,
+) error {
 	check := func(t *db.Tx) error { return checkActive(t, ws, d.EndpointID) }
 	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
 		return errors.Join(insertNotice(t, ws, d, body), recordActs(t, acts))
@@ -485,9 +490,11 @@ func recordDisabled(t *db.Tx, id postern.EndpointID, at postern.Time) error {
 		if !slices.Contains(e.Events, string(postern.WebhookDisabled)) || !covers(e.DeviceIDs, gone.DeviceIDs) {
 			continue
 		}
-		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event,
+		d := postern.Delivery{
+			ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: event,
 			Type:      postern.WebhookDisabled,
-			CreatedAt: at}
+			CreatedAt: at,
+		}
 		if err := insertNotice(t, gone.WorkspaceID, d, body); err != nil {
 			return err
 		}

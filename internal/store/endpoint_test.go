@@ -55,8 +55,10 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 		fail := func(url string, attempts int, due postern.Time) {
 			t.Helper()
 			if err := db.Endpoints.FinishHandshake(t.Context(),
-				FinishHandshake{EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts,
-					DueAt: due}); err != nil {
+				FinishHandshake{
+					EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts,
+					DueAt: due,
+				}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,9 +147,11 @@ func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
 		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", testNow); err != nil {
 			t.Fatal(err)
 		}
-		o := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow,
+		o := Attempt{
+			DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow,
 			Ended: testNow, HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending,
-			DueAt: testNow.Add(5_000_000_000), Disable: "gone"}
+			DueAt: testNow.Add(5_000_000_000), Disable: "gone",
+		}
 		if err := db.Deliveries.FinishAttempt(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

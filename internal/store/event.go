@@ -211,7 +211,8 @@ type EventPage struct {
 // transactions, so events become visible in the order of their positions, and no event is
 // ever committed before a position that was read. Single writer: order.
 func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64,
-	limit int) (p EventPage, err error) {
+	limit int,
+) (p EventPage, err error) {
 	last, n, err := s.scan(ctx, ws, after)
 	if err != nil {
 		return p, err
@@ -222,7 +223,8 @@ func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 // Before returns the log of a workspace before a position, newest first, down to the
 // positions above floor.
 func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilter, before, floor int64,
-	limit int) (p EventPage, err error) {
+	limit int,
+) (p EventPage, err error) {
 	var first int64
 	var n int
 	err = s.look(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
@@ -244,7 +246,8 @@ type span struct {
 // page reads a part of the log in the given order of position. It ends before the entry
 // whose body would make it larger than the filter allows; the first one always has room.
 func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter, in span, order string,
-	limit int) (p EventPage, err error) {
+	limit int,
+) (p EventPage, err error) {
 	room := cmp.Or(f.Bytes, logBytes)
 	err = s.db.Rows(ctx, `SELECT position, id, device_id, type, sequence, created_at, body FROM event
 		WHERE workspace_id = $1 AND position > $2 AND position <= $3
@@ -285,7 +288,8 @@ func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (
 // [Devices.Get], it returns a ResourceNotAllowed error for an event of another workspace
 // and NotFound for one that does not exist, such as a removed event.
 func (s Events) Place(ctx context.Context, ws postern.WorkspaceID,
-	id postern.EventID) (position int64, device postern.DeviceID, err error) {
+	id postern.EventID,
+) (position int64, device postern.DeviceID, err error) {
 	err = s.db.Row(ctx, `SELECT position, device_id FROM event WHERE workspace_id = $1 AND id = $2`, []any{ws, id},
 		&position, &device)
 	return position, device, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM event
@@ -314,7 +318,8 @@ func (s Events) End(ctx context.Context, ws postern.WorkspaceID) (position int64
 // when devices is not nil; it is "" when there is none. Each device is looked up
 // separately, so that a device without recent events does not cause a scan of the log.
 func (s Events) Newest(ctx context.Context, ws postern.WorkspaceID, devices []postern.DeviceID,
-	upTo int64) (id postern.EventID, err error) {
+	upTo int64,
+) (id postern.EventID, err error) {
 	query, args := `SELECT id FROM event WHERE workspace_id = $1 AND position <= $2 ORDER BY position DESC LIMIT 1`,
 		[]any{ws, upTo}
 	if devices != nil {
@@ -336,7 +341,8 @@ const deviceHealth = `SELECT position, id, type, created_at, body FROM event WHE
 // DeviceHealth returns up to limit events about the state of a device, newest first, before
 // a position in the log; 0 starts at the end of the log.
 func (s Events) DeviceHealth(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, before int64,
-	limit int) (list []LogEntry, err error) {
+	limit int,
+) (list []LogEntry, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
@@ -358,7 +364,8 @@ const oldEvents = `SELECT id, position, created_at, EXISTS (SELECT 1 FROM delive
 // floor of the log. next is the place to continue from; more is false when no old events
 // are left.
 func (s Events) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
-	from int64) (next int64, more bool, err error) {
+	from int64,
+) (next int64, more bool, err error) {
 	list, err := s.oldest(ctx, oldEvents, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err

@@ -9,16 +9,22 @@ import (
 // linkTo opens a link attempt and finishes it with a number.
 func linkTo(t *testing.T, db *Store, d postern.Device, number string) {
 	t.Helper()
-	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
-		Desired: postern.WantIdle, DropAccount: true, At: testNow}
+	unlink := SetDeviceState{
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
+		Desired: postern.WantIdle, DropAccount: true, At: testNow,
+	}
 	open := openLinkOf(d, 5)
 	e, err := d.Event(postern.DeviceLinked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []opFunc{unlink.apply, open.apply,
-		FinishLink{LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number,
-			At: testNow, Event: e}.apply} {
+	for _, o := range []opFunc{
+		unlink.apply, open.apply,
+		FinishLink{
+			LinkID: open.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: number, Number: number,
+			At: testNow, Event: e,
+		}.apply,
+	} {
 		if err := db.db.Do(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -44,8 +50,10 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		d, other := newDevice(t, db, ws, postern.Unlinked), newDevice(t, db, ws, postern.Connected)
 		linkTo(t, db, d, "+15550001111")
 		old, beside := queue(t, db, d), queue(t, db, other)
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow,
-			At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{
+			MessageID: old.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550001111") // the same number keeps its history
@@ -63,8 +71,10 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		if list, err := db.Outbox.NextOf(t.Context(), d.ID, Fresh, 0, nil, 5); err != nil || len(list[postern.NormalLane]) != 1 {
 			t.Errorf("the chat is no new one for the new number: %d, %v", len(list), err)
 		}
-		forged := Receipt{DeviceID: d.ID, NetworkID: old.NetworkID, Chats: []string{old.ChatID}, Status: postern.Read,
-			At: testNow, Now: testNow}
+		forged := Receipt{
+			DeviceID: d.ID, NetworkID: old.NetworkID, Chats: []string{old.ChatID}, Status: postern.Read,
+			At: testNow, Now: testNow,
+		}
 		if err := db.Messages.RecordReceipts(t.Context(), []Receipt{forged}); err != nil {
 			t.Fatal(err)
 		}
@@ -100,9 +110,11 @@ func TestRemovingTheNewestMessagesArchivesNothing(t *testing.T) {
 			for range 3 {
 				m := queue(t, db, d)
 				if err := db.Outbox.Finish(t.Context(),
-					FinishOutbound{MessageID: m.ID, Status: postern.Sent,
+					FinishOutbound{
+						MessageID: m.ID, Status: postern.Sent,
 						SentAt: testNow,
-						At:     testNow}); err != nil {
+						At:     testNow,
+					}); err != nil {
 					t.Fatal(err)
 				}
 			}

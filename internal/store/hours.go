@@ -48,8 +48,10 @@ func standingOf(m *postern.Message, status postern.MessageStatus) (s standing) {
 }
 
 func (s standing) plus(o standing, times int64) standing {
-	return standing{s.accepted + times*o.accepted, s.sent + times*o.sent, s.delivered + times*o.delivered,
-		s.failed + times*o.failed, s.received + times*o.received}
+	return standing{
+		s.accepted + times*o.accepted, s.sent + times*o.sent, s.delivered + times*o.delivered,
+		s.failed + times*o.failed, s.received + times*o.received,
+	}
 }
 
 const (
@@ -109,7 +111,8 @@ func (k hourKey) compare(o hourKey) int {
 // oldest first. span is a whole number of hours and since is the start of one. Spans
 // without messages are left out.
 func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time,
-	span time.Duration) (list []postern.MessageSpan, err error) {
+	span time.Duration,
+) (list []postern.MessageSpan, err error) {
 	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(accepted) AS BIGINT),
 		CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
 		FROM message_hour WHERE workspace_id = $1 AND hour >= $2 GROUP BY 1
@@ -125,7 +128,8 @@ func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since p
 // AttemptSpans returns the counts of the attempts of all endpoints of a workspace, as
 // MessageSpans does for messages.
 func (s Hours) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time,
-	span time.Duration) (list []postern.EndpointHour, err error) {
+	span time.Duration,
+) (list []postern.EndpointHour, err error) {
 	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(succeeded) AS BIGINT),
 		CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
 		FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = $1) AND hour >= $2 GROUP BY 1
@@ -223,7 +227,8 @@ func (h attemptHours) Discard() { clear(h) }
 // OfEndpoint returns the counts of an endpoint's attempts in the hours that begin from
 // since until before until, oldest first. Hours without attempts are left out.
 func (s Hours) OfEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since,
-	until postern.Time) (list []postern.EndpointHour, err error) {
+	until postern.Time,
+) (list []postern.EndpointHour, err error) {
 	err = s.db.Rows(ctx, `SELECT hour, succeeded, failed, exhausted, duration, slowest FROM endpoint_hour
 		WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND hour >= $3 AND hour < $4
 		ORDER BY hour`,

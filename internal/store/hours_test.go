@@ -38,13 +38,17 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 	err := errors.Join(db.Messages.RecordInbound(ctx, in), db.Messages.RecordInbound(ctx, in),
 		db.Messages.Queue(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt), Quota: 1000}))
 	finish := func(status postern.MessageStatus, code postern.FailureCode, refund bool) {
-		o := FinishOutbound{MessageID: m.ID, Status: status, Refund: refund, At: m.CreatedAt,
-			Failure: postern.Failure{Code: code}}
+		o := FinishOutbound{
+			MessageID: m.ID, Status: status, Refund: refund, At: m.CreatedAt,
+			Failure: postern.Failure{Code: code},
+		}
 		err = errors.Join(err, db.Outbox.Finish(ctx, o), db.Outbox.Finish(ctx, o))
 	}
 	receipt := func(status postern.MessageStatus) {
-		o := Receipt{DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{m.ChatID}, Status: status,
-			At: m.CreatedAt, Now: m.CreatedAt}
+		o := Receipt{
+			DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{m.ChatID}, Status: status,
+			At: m.CreatedAt, Now: m.CreatedAt,
+		}
 		err = errors.Join(err, db.Messages.RecordReceipts(ctx, []Receipt{o, o}))
 	}
 	switch i % 7 {
@@ -76,8 +80,10 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
-		devices := []postern.Device{newDevice(t, db, newWorkspace(t, db), postern.Connected),
-			newDevice(t, db, newWorkspace(t, db), postern.Connected)}
+		devices := []postern.Device{
+			newDevice(t, db, newWorkspace(t, db), postern.Connected),
+			newDevice(t, db, newWorkspace(t, db), postern.Connected),
+		}
 		var all sync.WaitGroup
 		for i := range 84 {
 			all.Go(func() {
@@ -164,8 +170,10 @@ func TestMessageHoursOfWhatWasThereBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := migrations.ReadFile("migrations/" + map[bool]string{true: "postgres",
-			false: "sqlite"}[on.postgres] +
+		file, err := migrations.ReadFile("migrations/" + map[bool]string{
+			true:  "postgres",
+			false: "sqlite",
+		}[on.postgres] +
 			"/0015_message_hour.sql")
 		if err != nil {
 			t.Fatal(err)

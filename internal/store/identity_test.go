@@ -16,8 +16,10 @@ func newUser(t *testing.T, db *Store, email, passwordHash string) postern.User {
 	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
 	err := errors.Join(
 		db.db.Do(t.Context(), opFunc(func(t *tx) error { return insertUser(t, u, passwordHash) })),
-		db.SignIns.Create(t.Context(), SignIn{TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"),
-			ExpiresAt: testNow.Add(1 << 40)}))
+		db.SignIns.Create(t.Context(), SignIn{
+			TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"),
+			ExpiresAt: testNow.Add(1 << 40),
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}

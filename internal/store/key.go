@@ -63,7 +63,8 @@ func (s Keys) Get(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID)
 // Rotate adds the successor k of a key and ends the old key at a time, unless it ends
 // before. ok is false when the old key has already ended.
 func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, k postern.Key, rule postern.Rule,
-	act Act) (ok bool, err error) {
+	act Act,
+) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
 			return err
@@ -101,11 +102,15 @@ func (s Keys) List(ctx context.Context, ws postern.WorkspaceID, p Page) (list []
 // when there is no such key. It is the only look-up of a key that does not name the
 // workspace.
 func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws postern.Workspace, ok bool, err error) {
-	k, err = scanKey(withTail{s.db.One(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four,
+	k, err = scanKey(withTail{
+		s.db.One(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four,
 		k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, k.created_by, `+workspaceColumns+`
 		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]),
-		[]any{&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays,
-			&ws.Limits.MessageDays, &ws.Limits.StorageMiB}})
+		[]any{
+			&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays,
+			&ws.Limits.MessageDays, &ws.Limits.StorageMiB,
+		},
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, ws, false, nil
 	}
@@ -140,7 +145,8 @@ const worksAt = `workspace_id = $1 AND revoked_at = 0 AND (expires_at = 0 OR exp
 // CreatedBy counts the keys of a workspace that work at a time, by the member who created
 // them.
 func (s Keys) CreatedBy(ctx context.Context, ws postern.WorkspaceID,
-	now postern.Time) (keys map[postern.UserID]int, err error) {
+	now postern.Time,
+) (keys map[postern.UserID]int, err error) {
 	keys = map[postern.UserID]int{}
 	err = s.db.Rows(ctx, `SELECT created_by, count(*) FROM api_key WHERE `+worksAt+` AND created_by <> ''
 		GROUP BY created_by`, []any{ws, now}, func(r *sql.Rows) error {

@@ -153,7 +153,8 @@ func scanLink(s db.Scanner) (l LinkRow, err error) {
 // Latest returns the open link attempt of a device, or the newest one when none is open; ok
 // is false when the device never had one.
 func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID,
-	id postern.DeviceID) (l LinkRow, ok bool, err error) {
+	id postern.DeviceID,
+) (l LinkRow, ok bool, err error) {
 	l, err = scanLink(s.db.One(ctx, `SELECT `+linkColumns+` FROM link l WHERE workspace_id = $1 AND device_id = $2
 		ORDER BY CASE status WHEN 'pending' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1`, ws, id))
 	if errors.Is(err, sql.ErrNoRows) {

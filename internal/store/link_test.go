@@ -11,9 +11,11 @@ import (
 )
 
 func openLinkOf(d postern.Device, slots int) OpenLink {
-	return OpenLink{Link: postern.Link{ID: postern.NewLinkID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
+	return OpenLink{Link: postern.Link{
+		ID: postern.NewLinkID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
 		Method:    "qr",
-		ExpiresAt: testNow.Add(time.Minute)}, Slots: slots, At: testNow}
+		ExpiresAt: testNow.Add(time.Minute),
+	}, Slots: slots, At: testNow}
 }
 
 func TestLastSlotGoesToOneLinkAttempt(t *testing.T) {
@@ -52,9 +54,11 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.Links.Open(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.LinkAlreadyOpen {
 			t.Errorf("a second attempt = %v, want link-already-open", err)
 		}
-		ended, err := db.Links.End(t.Context(), LinkEnd{WorkspaceID: d.WorkspaceID,
-			DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired,
-			Reason: "timeout", At: testNow})
+		ended, err := db.Links.End(t.Context(), LinkEnd{
+			WorkspaceID: d.WorkspaceID,
+			DeviceID:    d.ID, LinkID: first.Link.ID, Status: postern.LinkExpired,
+			Reason: "timeout", At: testNow,
+		})
 		if !ended || err != nil {
 			t.Fatalf("EndLink = %v, %v", ended, err)
 		}
@@ -62,9 +66,11 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err := db.Links.Open(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
-		if ended, err := db.Links.End(t.Context(), LinkEnd{WorkspaceID: d.WorkspaceID,
-			DeviceID: d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed,
-			Reason: "late", At: testNow}); ended || err != nil {
+		if ended, err := db.Links.End(t.Context(), LinkEnd{
+			WorkspaceID: d.WorkspaceID,
+			DeviceID:    d.ID, LinkID: first.Link.ID, Status: postern.LinkFailed,
+			Reason: "late", At: testNow,
+		}); ended || err != nil {
 			t.Errorf("the first attempt's end = %v, %v: it must not end the second", ended, err)
 		}
 		if err := db.Links.Scanned(t.Context(), LinkRow{Link: first.Link}, "acc",
@@ -75,8 +81,10 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		finish := FinishLink{LinkID: second.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: "acc",
-			Number: "+15550001111", At: testNow, Event: e}
+		finish := FinishLink{
+			LinkID: second.Link.ID, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Account: "acc",
+			Number: "+15550001111", At: testNow, Event: e,
+		}
 		if err := db.Links.Finish(t.Context(), finish); err != nil {
 			t.Fatal(err)
 		}
@@ -101,8 +109,10 @@ func TestSessionCannotOverwriteWhatTheUserDecided(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
 		err := db.Devices.SetState(t.Context(),
-			SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected,
-				From: []postern.Status{postern.Connecting}, At: testNow})
+			SetDeviceState{
+				WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Connected,
+				From: []postern.Status{postern.Connecting}, At: testNow,
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,11 +179,15 @@ func TestLateUnlinkLeavesTheNextAttempt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
+		unlink := SetDeviceState{
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
 			Desired: postern.WantUnlink, FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow,
-			Event: &e}
-		for i, err := range []error{db.Devices.RequestUnlink(t.Context(), unlink),
-			db.Links.Open(t.Context(), openLinkOf(d, 5))} {
+			Event: &e,
+		}
+		for i, err := range []error{
+			db.Devices.RequestUnlink(t.Context(), unlink),
+			db.Links.Open(t.Context(), openLinkOf(d, 5)),
+		} {
 			if err != nil {
 				t.Fatal(i, err)
 			}

@@ -22,9 +22,11 @@ func TestLogBackwardsIsTheLogReversed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, f := range map[string]EventFilter{"all": {},
+		for name, f := range map[string]EventFilter{
+			"all":      {},
 			"a kind":   {Types: []postern.EventType{postern.MessageRead}},
-			"a device": {Devices: []postern.DeviceID{b.ID}}, "no kind": {Types: []postern.EventType{}}} {
+			"a device": {Devices: []postern.DeviceID{b.ID}}, "no kind": {Types: []postern.EventType{}},
+		} {
 			want, err := db.Events.List(t.Context(), ws, f, 2, 100)
 			if err != nil {
 				t.Fatal(err)

@@ -241,7 +241,8 @@ func expireFiles(t *db.Tx, before postern.Time, list []MediaRow) error {
 // one time, and of its received files from before another time. It removes the rows of expired
 // files that no message shows. more is false when nothing is left to do.
 func (s Media) RemoveOld(ctx context.Context, ws postern.WorkspaceID,
-	sent, received postern.Time) (more bool, err error) {
+	sent, received postern.Time,
+) (more bool, err error) {
 	const old = `workspace_id = $1 AND status <> 'expired' AND used_at < $2
 		AND (message_id <> '') = (CAST($3 AS BIGINT) = 1) ORDER BY used_at LIMIT $4 + 0`
 	for i, before := range []postern.Time{sent, received} {
@@ -364,7 +365,8 @@ type blobPlace struct {
 
 // unheldAfter looks at a chunk of the blobs that follow a place, and returns those that no file has.
 func (s Blobs) unheldAfter(ctx context.Context, after blobPlace) (found []blobPlace, last blobPlace, more bool,
-	err error) {
+	err error,
+) {
 	n := 0
 	err = s.db.Rows(ctx, `SELECT b.workspace_id, b.hash, (SELECT count(*) FROM (SELECT 1 FROM media m
 		WHERE m.workspace_id = b.workspace_id AND m.hash = b.hash AND m.hash <> '' LIMIT 1) AS one) FROM blob b
@@ -438,7 +440,8 @@ func countBytes(t *db.Tx, ws postern.WorkspaceID, n int64) error {
 // Upload returns what the network knows of a file that a device has uploaded for messages of a
 // kind since a time; ok is false if there is nothing.
 func (s Media) Upload(ctx context.Context, id postern.MediaID, device postern.DeviceID, kind postern.Kind,
-	since postern.Time) (sealed []byte, ok bool, err error) {
+	since postern.Time,
+) (sealed []byte, ok bool, err error) {
 	err = s.db.Row(ctx, `SELECT upload FROM media_upload WHERE media_id = $1 AND device_id = $2 AND kind = $3
 		AND created_at >= $4`, []any{id, device, kind, since}, &sealed)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -461,7 +464,8 @@ func (s Media) VideoUpload(ctx context.Context, ws postern.WorkspaceID, id poste
 
 // SetUpload stores what the network knows of a file.
 func (s Media) SetUpload(ctx context.Context, id postern.MediaID, device postern.DeviceID, kind postern.Kind,
-	sealed []byte, now postern.Time) error {
+	sealed []byte, now postern.Time,
+) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return t.Exec(`INSERT INTO media_upload (media_id, device_id, kind, upload, created_at)
 			SELECT id, $2, $3, $4, $5 FROM media WHERE id = $1

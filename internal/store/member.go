@@ -80,7 +80,8 @@ func readRole(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) (role postern
 // SetRole changes the role of a member, and revokes the open invitations by that member
 // which the new role may no longer make.
 func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
-	rule postern.Rule, act Act) error {
+	rule postern.Rule, act Act,
+) error {
 	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
 			t.Exec(`UPDATE member SET role = $3 WHERE user_id = $1 AND workspace_id = $2`, id, ws, role),
@@ -116,7 +117,8 @@ func (s Members) Remove(ctx context.Context, o Removal) error {
 }
 
 func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule postern.Rule, act Act,
-	change func(*db.Tx) error) error {
+	change func(*db.Tx) error,
+) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		s, err := memberStanding(t, ws, act.UserID, id)
 		if err != nil {
@@ -134,7 +136,8 @@ func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.
 
 // revokeInvitationsBy revokes the open invitations of a user that a role may not make.
 func revokeInvitationsBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
-	at postern.Time) (err error) {
+	at postern.Time,
+) (err error) {
 	for _, r := range postern.Roles() {
 		if !role.Invites(r) {
 			err = errors.Join(err, t.Exec(`UPDATE invitation SET revoked_at = $4 WHERE workspace_id = $2 AND invited_by = $1
@@ -180,7 +183,8 @@ func scanInvitation(s db.Scanner) (i postern.Invitation, err error) {
 // Create adds an invitation, replacing an open one for the same address. When the plan allows
 // no more open invitations or members, it returns a ResourceLimit error.
 func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, rule postern.Rule,
-	act Act) error {
+	act Act,
+) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		u, _, _, err := userByEmail(t, i.Email)
 		if err != nil {
@@ -215,7 +219,8 @@ func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash
 
 // List returns up to limit open invitations to a workspace, newest first.
 func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now postern.Time,
-	limit int) (list []postern.Invitation, err error) {
+	limit int,
+) (list []postern.Invitation, err error) {
 	err = s.db.Rows(ctx, `SELECT `+invitationColumns+` WHERE i.workspace_id = $1 AND i.used_at = 0 AND i.revoked_at = 0
 		AND i.expires_at > $2 ORDER BY i.id DESC LIMIT $3 + 0`, []any{ws, now, limit}, func(r *sql.Rows) error {
 		i, err := scanInvitation(r)
@@ -227,7 +232,8 @@ func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now poste
 
 // Revoke ends an open invitation. The rule sees the invitation as a member with its role.
 func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule postern.Rule,
-	act Act) error {
+	act Act,
+) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		s, err := memberStanding(t, ws, act.UserID, "")
 		if err != nil {
@@ -254,7 +260,8 @@ const openInvitation = `SELECT ` + invitationColumns + ` WHERE i.token_hash = $1
 
 // Get returns an open invitation by the hash of its token; ok is false when there is none.
 func (s Invitations) Get(ctx context.Context, tokenHash string,
-	now postern.Time) (i postern.Invitation, ok bool, err error) {
+	now postern.Time,
+) (i postern.Invitation, ok bool, err error) {
 	i, err = scanInvitation(s.db.One(ctx, openInvitation, tokenHash, now))
 	if errors.Is(err, sql.ErrNoRows) {
 		return i, false, nil

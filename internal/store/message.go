@@ -101,8 +101,11 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	dst := []any{
 		&m.ID, &m.WorkspaceID, &m.DeviceID, &m.Direction, &m.ChatID, &m.From, &m.FromLID, &m.FromName, &m.To,
 		&m.ReplyTo,
-		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source, jsonColumn{&m.Metadata}, &m.CreatedAt, &m.SentAt,
-		&m.DeliveredAt, &m.ReadAt, &m.PlayedAt, &m.ExpiresAt, &m.About, stateColumn{&m.State},
+		&m.Status, &f.Code, &f.Detail, &m.NetworkID, &m.Source,
+		jsonColumn{&m.Metadata},
+		&m.CreatedAt, &m.SentAt,
+		&m.DeliveredAt, &m.ReadAt, &m.PlayedAt, &m.ExpiresAt, &m.About,
+		stateColumn{&m.State},
 		&m.SendAt, &m.Priority,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
@@ -372,7 +375,8 @@ const chatsOf = `SELECT ` + messageColumns + `, n, coalesce((SELECT i.from_name 
 // List returns up to limit chats of a device from below a place, ordered by their newest
 // messages, newest first; 0 starts at the beginning.
 func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64,
-	limit int) (list []Chat, err error) {
+	limit int,
+) (list []Chat, err error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
@@ -423,7 +427,8 @@ const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
 // messages still to be sent are kept. next is the place to continue from; more is false
 // when no old messages are left.
 func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
-	from int64) (next int64, more bool, err error) {
+	from int64,
+) (next int64, more bool, err error) {
 	list, err := s.oldest(ctx, oldMessages, ws, before, from)
 	if err != nil || len(list) == 0 {
 		return from, false, err

@@ -15,13 +15,17 @@ func TestReceiptCountsOnlyFromTheRecipient(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		m := queue(t, db, d)
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
-			At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{
+			MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for _, chats := range [][]string{nil, {""}, {"+15550009999", "lid:9"}, {m.ChatID + "0"}} {
-			if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID,
-				Chats: chats, Status: postern.Read, At: testNow, Now: testNow}}); err != nil {
+			if err := db.Messages.RecordReceipts(t.Context(), []Receipt{{
+				DeviceID: d.ID, NetworkID: m.NetworkID,
+				Chats: chats, Status: postern.Read, At: testNow, Now: testNow,
+			}}); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m.ID); err != nil || got.Status != postern.Sent {
@@ -39,8 +43,10 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 		receipt := func(s postern.MessageStatus) {
 			t.Helper()
 			if err := db.Messages.RecordReceipts(t.Context(),
-				[]Receipt{{DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{"lid:9", m.ChatID}, Status: s, At: testNow,
-					Now: testNow}}); err != nil {
+				[]Receipt{{
+					DeviceID: d.ID, NetworkID: m.NetworkID, Chats: []string{"lid:9", m.ChatID}, Status: s, At: testNow,
+					Now: testNow,
+				}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -48,8 +54,10 @@ func TestReceiptMakesEveryStateItPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		receipt(postern.Read) // before the network's answer to the send
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
-			At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{
+			MessageID: m.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		receipt(postern.Delivered) // late
@@ -77,9 +85,11 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		if n != 3 || err != nil {
 			t.Fatalf("ExpireOutbound = %d, %v, want 3", n, err)
 		}
-		for m, want := range map[postern.MessageID]postern.MessageStatus{never.ID: postern.Expired,
+		for m, want := range map[postern.MessageID]postern.MessageStatus{
+			never.ID: postern.Expired,
 			took.ID:  postern.Expired,
-			maybe.ID: postern.Failed} {
+			maybe.ID: postern.Failed,
+		} {
 			got, err := db.Messages.Get(t.Context(), d.WorkspaceID, m)
 			if err != nil || got.Status != want {
 				t.Errorf("message is %s (%v), want %s", got.Status, err, want)
@@ -90,10 +100,16 @@ func TestExpiryTellsWhatNeverLeftFromWhatMayHaveArrived(t *testing.T) {
 		}
 		// The one exception: a receipt moves an unconfirmed message on.
 		if err := db.Messages.RecordReceipts(t.Context(),
-			[]Receipt{{DeviceID: d.ID, NetworkID: maybe.NetworkID, Chats: []string{maybe.ChatID}, Status: postern.Delivered,
-				At: testNow, Now: testNow},
-				{DeviceID: d.ID, NetworkID: never.NetworkID, Chats: []string{never.ChatID}, Status: postern.Delivered,
-					At: testNow, Now: testNow}}); err != nil {
+			[]Receipt{
+				{
+					DeviceID: d.ID, NetworkID: maybe.NetworkID, Chats: []string{maybe.ChatID}, Status: postern.Delivered,
+					At: testNow, Now: testNow,
+				},
+				{
+					DeviceID: d.ID, NetworkID: never.NetworkID, Chats: []string{never.ChatID}, Status: postern.Delivered,
+					At: testNow, Now: testNow,
+				},
+			}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := db.Messages.Get(t.Context(), d.WorkspaceID, maybe.ID); got.Status != postern.Delivered ||
@@ -293,9 +309,11 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = db.Devices.RequestUnlink(t.Context(),
-			SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
+			SetDeviceState{
+				WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked,
 				Desired:    postern.WantUnlink,
-				FailQueued: true, At: testNow, Event: &e})
+				FailQueued: true, At: testNow, Event: &e,
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,8 +369,10 @@ func TestWhatAnInterruptedUnlinkLeavesFails(t *testing.T) {
 			return db.Links.Open(t.Context(), openLinkOf(d, 5))
 		},
 		"the same change again": func(t *testing.T, db *Store, d postern.Device) error {
-			return db.Devices.SetState(t.Context(), SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
-				FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow})
+			return db.Devices.SetState(t.Context(), SetDeviceState{
+				WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
+				FailQueued: true, From: []postern.Status{postern.Connected}, At: testNow,
+			})
 		},
 		"the purge": func(t *testing.T, db *Store, d postern.Device) error {
 			_, err := db.Devices.Purge(t.Context(), d.ID)
@@ -363,8 +383,10 @@ func TestWhatAnInterruptedUnlinkLeavesFails(t *testing.T) {
 		db := on.open(t)
 		busy := newDevice(t, db, newWorkspace(t, db), postern.Paused)
 		m := outbound(busy)
-		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1,
-			WhenDisconnected: "queue"}); err != nil {
+		if err := db.Messages.Queue(t.Context(), QueueMessage{
+			Message: m, Month: MonthOf(testNow), Quota: 1,
+			WhenDisconnected: "queue",
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for what, do := range next {

@@ -39,19 +39,25 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 			e.DeviceIDs, e.Description = []postern.DeviceID{d.ID},
 				"orders"
 		})
-		asks := []postern.EndpointID{hook(ws, nil, "webhook.disabled"),
-			hook(ws, []postern.DeviceID{d.ID, other.ID}, "message.*", "webhook.disabled")}
-		quiet := []postern.EndpointID{hook(ws, nil, "*"), hook(ws, nil, "message.*"),
+		asks := []postern.EndpointID{
+			hook(ws, nil, "webhook.disabled"),
+			hook(ws, []postern.DeviceID{d.ID, other.ID}, "message.*", "webhook.disabled"),
+		}
+		quiet := []postern.EndpointID{
+			hook(ws, nil, "*"), hook(ws, nil, "message.*"),
 			hook(ws, []postern.DeviceID{other.ID}, "webhook.disabled"),
-			hook(newWorkspace(t, db), nil, "webhook.disabled"), dying.ID}
+			hook(newWorkspace(t, db), nil, "webhook.disabled"), dying.ID,
+		}
 		receiveN(t, db, d, 1)
 		due, err := db.Deliveries.Due(t.Context(), dying.ID, testNow, true, 1)
 		if err != nil || len(due) != 1 {
 			t.Fatal(due, err)
 		}
-		a := Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 1, At: testNow,
+		a := Attempt{
+			DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 1, At: testNow,
 			Ended:      testNow,
-			HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone"}
+			HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow, Disable: "gone",
+		}
 		if err := db.Deliveries.FinishAttempt(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
@@ -87,10 +93,12 @@ func TestDisabledEndpointIsToldToThoseThatAskByName(t *testing.T) {
 			t.Errorf("%d eventIds, want one, and none in the log", len(seen))
 		}
 		if err := db.Deliveries.FinishAttempt(t.Context(),
-			Attempt{DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow,
+			Attempt{
+				DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: dying.ID, Number: 2, At: testNow,
 				Ended:      testNow,
 				HTTPStatus: 410, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow,
-				Disable: "gone"}); err != nil {
+				Disable: "gone",
+			}); err != nil {
 			t.Fatal(err)
 		}
 		if list := noticesOf(t, db, asks[0]); len(list) != 1 {

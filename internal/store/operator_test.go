@@ -47,8 +47,10 @@ func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 			}
 			sent := queue(t, db, d)
 			if err := db.Outbox.Finish(ctx,
-				FinishOutbound{MessageID: sent.ID, Status: postern.Sent,
-					At: testNow}); err != nil {
+				FinishOutbound{
+					MessageID: sent.ID, Status: postern.Sent,
+					At: testNow,
+				}); err != nil {
 				t.Fatal(err)
 			}
 			deliverable(t, db, d, postern.EndpointActive, 2)
@@ -108,8 +110,10 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		db := on.open(t)
 		var ids []postern.WorkspaceID
 		for i, name := range []string{"Acme 100%", "ÄRZTE", "acme_two", `back\slash`} {
-			ws := postern.Workspace{ID: postern.WorkspaceID(fmt.Sprintf("ws_%d", i)), Name: name, Plan: "growth",
-				CreatedAt: testNow}
+			ws := postern.Workspace{
+				ID: postern.WorkspaceID(fmt.Sprintf("ws_%d", i)), Name: name, Plan: "growth",
+				CreatedAt: testNow,
+			}
 			if err := db.Workspaces.Create(t.Context(), ws); err != nil {
 				t.Fatal(err)
 			}
@@ -118,9 +122,11 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		queue(t, db, newDevice(t, db, ids[1], postern.Connected))
 		newDevice(t, db, ids[1], postern.Unlinked)
 		addUser(t, db, "ada@example.com", ids[1], ids[2])
-		for text, want := range map[string]string{"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3",
+		for text, want := range map[string]string{
+			"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3",
 			"ÄRZTE": "1",
-			"ws_2":  "2", "none": ""} {
+			"ws_2":  "2", "none": "",
+		} {
 			f, err := db.Workspaces.WithUsage(t.Context(), MonthOf(testNow), text, Page{Limit: 9})
 			var got []string
 			for _, u := range f.List {
@@ -192,10 +198,14 @@ func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
 		for i := range 3 {
 			at := testNow.Add(time.Duration(i) * time.Minute)
 			if err := db.Audit.Record(t.Context(),
-				Act{At: at, UserID: ada.ID,
-					Act: []string{"user.signed-in", "user.signed-in",
-						"user.password-changed"}[i],
-					Subject: string(ada.ID)}); err != nil {
+				Act{
+					At: at, UserID: ada.ID,
+					Act: []string{
+						"user.signed-in", "user.signed-in",
+						"user.password-changed",
+					}[i],
+					Subject: string(ada.ID),
+				}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -424,7 +424,8 @@ func hasMessages() string {
 // send, except those of some chats and those of [Outbox.Repeating]. An inbound message counts as
 // lately arrived from since on.
 func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time,
-	except []string, limit int) (Waiting, error) {
+	except []string, limit int,
+) (Waiting, error) {
 	where := map[ChatKind]string{ // with a bare EXISTS for Known, SQLite would take another index
 		Answering: wroteLately(),
 		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(),

@@ -273,10 +273,12 @@ func failChunk(t *db.Tx, id postern.DeviceID, at postern.Time) (int, error) {
 	}
 	outcomes := make([]FinishOutbound, len(list))
 	for i, q := range list {
-		outcomes[i] = FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at,
+		outcomes[i] = FinishOutbound{
+			MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at,
 			Failure: postern.Failure{
 				Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
-			}}
+			},
+		}
 	}
 	return len(list), db.WriteNow(t, outcomes...)
 }
@@ -470,7 +472,8 @@ func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Messag
 // InChat returns the message of a chat with a network id, under the present number of the
 // device; ok is false when no message has it.
 func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
-	chat, networkID string) (m postern.Message, ok bool, err error) {
+	chat, networkID string,
+) (m postern.Message, ok bool, err error) {
 	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
 		AND chat_id = $3 AND about = '' AND `+current("message"), device, networkID, chat))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -482,7 +485,8 @@ func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
 // ByNetworkID returns the message that a device sent under its present number with a
 // network id; ok is false when no message has it.
 func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,
-	networkID string) (m postern.Message, ok bool, err error) {
+	networkID string,
+) (m postern.Message, ok bool, err error) {
 	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
 		AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {

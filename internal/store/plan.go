@@ -19,7 +19,8 @@ import (
 //
 // Single writer: change, count.
 func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time,
-	decision func(d *postern.Device, slot bool) (postern.EventType, error), acts ...Act) (d postern.Device, err error) {
+	decision func(d *postern.Device, slot bool) (postern.EventType, error), acts ...Act,
+) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
@@ -83,7 +84,8 @@ const slotHolders = `SELECT ` + engineColumns + ` FROM device WHERE workspace_id
 
 // readHolders returns the slotHolders of a workspace.
 func readHolders(ws postern.WorkspaceID,
-	rows func(query string, args []any, scan func(*sql.Rows) error) error) (list []postern.Device, err error) {
+	rows func(query string, args []any, scan func(*sql.Rows) error) error,
+) (list []postern.Device, err error) {
 	err = rows(slotHolders, []any{ws}, func(r *sql.Rows) error {
 		d, err := scanEngineDevice(r)
 		list = append(list, d)
@@ -122,7 +124,8 @@ func enforceDeviceLimit(t *db.Tx, ws postern.Workspace, at postern.Time) error {
 // BeyondLimit returns the devices that would be paused, or whose link attempt would end, if
 // the workspace had another limit of devices.
 func (s Devices) BeyondLimit(ctx context.Context, ws postern.WorkspaceID,
-	devices int) (beyond []postern.Device, err error) {
+	devices int,
+) (beyond []postern.Device, err error) {
 	list, err := readHolders(ws, func(query string, args []any, scan func(*sql.Rows) error) error {
 		return s.db.Rows(ctx, query, args, scan)
 	})
@@ -315,7 +318,8 @@ func (s Usage) EverSent(ctx context.Context, ws postern.WorkspaceID) (bool, erro
 
 // MessagesBy returns the part of Messages that some devices have used.
 func (s Usage) MessagesBy(ctx context.Context, ws postern.WorkspaceID, month string,
-	devices []postern.DeviceID) (n int, err error) {
+	devices []postern.DeviceID,
+) (n int, err error) {
 	err = s.db.Row(ctx, `SELECT coalesce(sum(messages), 0) FROM device_usage WHERE workspace_id = $1 AND month = $2
 		AND device_id IN `+s.db.InList(3), []any{ws, month, textList(devices)}, &n)
 	return n, err

@@ -150,8 +150,10 @@ func TestRefusalBeforeAnyChangeDoesNotRepeatTheGroup(t *testing.T) {
 		ws := newWorkspace(t, db)
 		var ran int
 		counted := opFunc(func(tx *tx) error { ran++; return putSetting(fmt.Sprint(ran))(tx) })
-		refused := QueueMessage{Message: outbound(postern.Device{ID: "dev_none", WorkspaceID: ws}),
-			Month: MonthOf(testNow), Quota: 1}
+		refused := QueueMessage{
+			Message: outbound(postern.Device{ID: "dev_none", WorkspaceID: ws}),
+			Month:   MonthOf(testNow), Quota: 1,
+		}
 		errs := grouped(db, counted, hot(refused), counted)
 		if errs[0] != nil || postern.ReasonOf(errs[1]) != postern.NotFound || errs[2] != nil || ran != 2 {
 			t.Errorf("outcomes = %v, ops ran %d times, want 2", errs, ran)
@@ -175,8 +177,10 @@ type load struct {
 
 func startLoad(t *testing.T, db *Store, callers int) *load {
 	t.Helper()
-	l := &load{t: t, db: db, d: newDevice(t, db, newWorkspace(t, db), postern.Connected), stop: make(chan struct{}),
-		accepted: map[string]postern.MessageID{}}
+	l := &load{
+		t: t, db: db, d: newDevice(t, db, newWorkspace(t, db), postern.Connected), stop: make(chan struct{}),
+		accepted: map[string]postern.MessageID{},
+	}
 	for i := range callers {
 		l.wg.Go(func() {
 			for n := 0; ; n++ {
@@ -195,8 +199,10 @@ func startLoad(t *testing.T, db *Store, callers int) *load {
 func (l *load) send(key string) {
 	for {
 		m := outbound(l.d)
-		once := &Once{WorkspaceID: l.d.WorkspaceID, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID),
-			At: testNow}
+		once := &Once{
+			WorkspaceID: l.d.WorkspaceID, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID),
+			At: testNow,
+		}
 		err := l.db.Messages.Queue(l.t.Context(),
 			QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
 		switch {

@@ -66,7 +66,8 @@ const replaysOf = `SELECT ` + replayColumns + ` FROM replay WHERE endpoint_id = 
 
 // List returns the replays of an endpoint, newest first.
 func (s Replays) List(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID,
-	p Page) (list []postern.Replay, err error) {
+	p Page,
+) (list []postern.Replay, err error) {
 	err = s.db.Rows(ctx, replaysOf, []any{ws, endpoint, p.After, p.Limit}, func(r *sql.Rows) error {
 		one, err := scanReplay(r)
 		list = append(list, one)
@@ -78,7 +79,8 @@ func (s Replays) List(ctx context.Context, ws postern.WorkspaceID, endpoint post
 // Stop ends a running replay, which then queues nothing more. It does nothing when the
 // replay has ended.
 func (s Replays) Stop(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time,
-	acts ...Act) error {
+	acts ...Act,
+) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2
 			AND status = 'running'`, ws, id, at)
@@ -148,7 +150,8 @@ func (s Replays) end(ctx context.Context, id postern.ReplayID, now postern.Time)
 // replayed returns the next events of a replay and the position up to which the log was
 // read for them. One call reads a bounded part of the log.
 func (s Replays) replayed(ctx context.Context, r postern.Replay,
-	e postern.Endpoint) (list []loggedEvent, upTo int64, err error) {
+	e postern.Endpoint,
+) (list []loggedEvent, upTo int64, err error) {
 	upTo, n, err := Events{s.core}.scan(ctx, r.WorkspaceID, r.Position)
 	if err != nil {
 		return nil, 0, err

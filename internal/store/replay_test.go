@@ -14,8 +14,10 @@ func replayOf(t *testing.T, db *Store, e postern.Endpoint, edit func(*postern.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
-		Status: postern.ReplayRunning, Last: end, CreatedAt: testNow}
+	r := postern.Replay{
+		ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+		Status: postern.ReplayRunning, Last: end, CreatedAt: testNow,
+	}
 	if edit != nil {
 		edit(&r)
 	}
@@ -49,9 +51,11 @@ func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) pos
 		t.Fatal(err)
 	}
 	for n, d := range due {
-		o := Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Replay: d.Replay, Number: d.Attempts + 1,
+		o := Attempt{
+			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Replay: d.Replay, Number: d.Attempts + 1,
 			At:    testNow,
-			Ended: testNow, HTTPStatus: 200, Status: outcome(n)}
+			Ended: testNow, HTTPStatus: 200, Status: outcome(n),
+		}
 		if o.Status != postern.DeliverySucceeded {
 			o.HTTPStatus, o.Reason = 500, "status"
 		}
@@ -78,8 +82,10 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 		}
 		receiveN(t, db, d, 3)
 		first := finish(t, db, e, func(n int) postern.DeliveryStatus {
-			return []postern.DeliveryStatus{postern.DeliverySucceeded, postern.DeliveryExhausted,
-				postern.DeliveryPending}[n]
+			return []postern.DeliveryStatus{
+				postern.DeliverySucceeded, postern.DeliveryExhausted,
+				postern.DeliveryPending,
+			}[n]
 		})
 		r := step(t, db, replayOf(t, db, e, func(r *postern.Replay) { r.OnlyFailed = true }))
 		again := finish(t, db, e, func(n int) postern.DeliveryStatus {
@@ -109,8 +115,10 @@ func TestReplayReachesWhatSucceededWhatFailedAndWhatWasNeverSent(t *testing.T) {
 			t.Errorf("%d of its deliveries are first ones (%v): they would go before what is new", len(firsts), err)
 		}
 		finish(t, db, e, func(n int) postern.DeliveryStatus {
-			return map[bool]postern.DeliveryStatus{true: postern.DeliverySucceeded,
-				false: postern.DeliveryExhausted}[n != 2]
+			return map[bool]postern.DeliveryStatus{
+				true:  postern.DeliverySucceeded,
+				false: postern.DeliveryExhausted,
+			}[n != 2]
 		})
 		if r = step(t, db, r); r.Status != postern.ReplayCompleted || r.Delivered+r.Failed != 4 {
 			t.Errorf("replay = %+v", r)
@@ -215,8 +223,10 @@ func TestReplaysOfAnEndpointAreFewAndGoWithIt(t *testing.T) {
 		for range postern.MaxReplays {
 			replayOf(t, db, e, nil)
 		}
-		r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
-			Status: postern.ReplayRunning, CreatedAt: testNow}
+		r := postern.Replay{
+			ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+			Status: postern.ReplayRunning, CreatedAt: testNow,
+		}
 		if err := db.Replays.Create(t.Context(), r, nil); postern.ReasonOf(err) != postern.ReplayLimit {
 			t.Errorf("one too many = %v", err)
 		}
@@ -254,11 +264,13 @@ func TestARoundRequestedDuringTheLastAttemptIsOnItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := db.Deliveries.FinishAttempt(t.Context(),
-			Attempt{DeliveryID: due[0].ID, Row: due[0].Row,
+			Attempt{
+				DeliveryID: due[0].ID, Row: due[0].Row,
 				EndpointID: e.ID,
 				Replay:     r.ID, Claimed: due[0].DueAt, Number: due[0].Attempts + 1, At: testNow, Ended: testNow,
 				HTTPStatus: 500,
-				Reason:     "status", Status: postern.DeliveryExhausted}); err != nil {
+				Reason:     "status", Status: postern.DeliveryExhausted,
+			}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e15), true, 10)

@@ -22,8 +22,10 @@ func logMany(t *testing.T, db *Store, d postern.Device, n int, kind postern.Even
 				d.WorkspaceID, d.ID, kind, at, string(postern.NewEventID()), n, []byte("x"))
 		}
 		for range n {
-			e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: kind,
-				Subject: "message", Object: []byte(`{"body":"x"}`)}
+			e := postern.Event{
+				ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: kind,
+				Subject: "message", Object: []byte(`{"body":"x"}`),
+			}
 			if err := recordEvent(tx, e, at); err != nil {
 				return err
 			}
@@ -147,9 +149,11 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 				continue
 			}
 			if err := db.Deliveries.FinishAttempt(t.Context(),
-				Attempt{DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow,
+				Attempt{
+					DeliveryID: del.ID, Row: del.Row, EndpointID: del.EndpointID, Number: 1, At: testNow,
 					Ended:      testNow,
-					HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+					HTTPStatus: 200, Status: postern.DeliverySucceeded,
+				}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -168,8 +172,10 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 			t.Errorf("the delivery is %+v (%v), want it with its bytes", again, err)
 		}
 		if err := db.Deliveries.FinishAttempt(t.Context(),
-			Attempt{DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow,
-				HTTPStatus: 200, Status: postern.DeliverySucceeded}); err != nil {
+			Attempt{
+				DeliveryID: due[1].ID, Row: due[1].Row, EndpointID: ids[0], Number: 1, At: testNow, Ended: testNow,
+				HTTPStatus: 200, Status: postern.DeliverySucceeded,
+			}); err != nil {
 			t.Fatal(err)
 		}
 		clearLog(t, db, d.WorkspaceID, testNow.Add(time.Hour))
@@ -255,10 +261,12 @@ func TestPageOfTheLogIsBoundedInBytes(t *testing.T) {
 		const n, size = 10, logBytes / 4
 		err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
 			for range n {
-				e := postern.Event{ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
+				e := postern.Event{
+					ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID,
 					Type: postern.MessageReceived, Subject: "message",
 					Object: []byte(`"` + strings.Repeat("x",
-						size) + `"`)}
+						size) + `"`),
+				}
 				if err := recordEvent(tx, e, testNow); err != nil {
 					return err
 				}
@@ -322,8 +330,10 @@ func TestRetentionRemovesNoticesAndReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 		test := func(e postern.Endpoint, at postern.Time) {
-			d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(),
-				Type: postern.WebhookTest, CreatedAt: at}
+			d := postern.Delivery{
+				ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(),
+				Type: postern.WebhookTest, CreatedAt: at,
+			}
 			if err := db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, at),
 				nil); err != nil {
 				t.Fatal(err)
@@ -392,8 +402,10 @@ func TestOldActsAreRemovedInChunks(t *testing.T) {
 		ws := newWorkspace(t, db)
 		err := db.db.Do(t.Context(), opFunc(func(tx *tx) (err error) {
 			for i := range purgeChunk + 3 {
-				err = errors.Join(err, Act{At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws,
-					Act: "key.created"}.record(tx))
+				err = errors.Join(err, Act{
+					At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws,
+					Act: "key.created",
+				}.record(tx))
 			}
 			return err
 		}))

@@ -76,7 +76,8 @@ func (p *MessagePage) Cut(n int) {
 // index, and one page looks at a bounded number of its entries to check the conditions that
 // the index does not cover.
 func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, below MessagePlace,
-	limit int) (p MessagePage, err error) {
+	limit int,
+) (p MessagePage, err error) {
 	if q.DeviceID == "" && len(q.Devices) == 1 {
 		q.DeviceID, q.Devices = q.Devices[0], nil
 	}
@@ -111,7 +112,8 @@ const newerThan = `SELECT n FROM message WHERE workspace_id = $1 AND chat_id = $
 
 // page lists messages among the candidates of a way.
 func (s Messages) page(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, w way, upper MessagePlace,
-	limit int) (p MessagePage, err error) {
+	limit int,
+) (p MessagePage, err error) {
 	lower := MessagePlace{At: q.Since}
 	if p.Last, err = s.lookBack(ctx, w, upper, lower, q.look(limit)); err != nil {
 		return p, err
@@ -241,7 +243,8 @@ func (s MessageSearch) look(limit int) int {
 // lookBack returns the place of the last candidate that one page looks at; the zero place
 // when there are fewer.
 func (s Messages) lookBack(ctx context.Context, w way, upper, lower MessagePlace,
-	look int) (last MessagePlace, err error) {
+	look int,
+) (last MessagePlace, err error) {
 	if w.last.N != 0 {
 		return w.last, nil
 	}
@@ -272,7 +275,8 @@ func (s Messages) searched(w way) string {
 }
 
 func (s Messages) searchArgs(ws postern.WorkspaceID, q MessageSearch, w way, upper, lower MessagePlace,
-	limit int) []any {
+	limit int,
+) []any {
 	args := append([]any{textList(q.Devices), textList(q.Statuses)}, w.args(upper, lower)...)
 	return append(args, q.look(limit), ws, ws, q.DeviceID, q.DeviceID, q.Direction, q.Direction, q.Kind, q.Kind,
 		q.Since, q.Since, q.Until, q.Until, q.Archived, limit+1)
@@ -297,7 +301,8 @@ func tableWay(ws postern.WorkspaceID, list []string, open bool) way {
 // the newest messages are looked for in their order. Others are looked for through the index of
 // words, which has no order, and few entries for them.
 func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, query string,
-	upper MessagePlace, limit int) (way, error) {
+	upper MessagePlace, limit int,
+) (way, error) {
 	var found int
 	var last int64
 	err := s.look(ctx, `SELECT count(*), coalesce(min(n), 0) FROM newest_words($1, $2, CAST($3 AS tsquery), $4, $5) AS n`,
@@ -316,7 +321,8 @@ func (s Messages) vectorWay(ctx context.Context, ws postern.WorkspaceID, q Messa
 // for that. SQLite's index lists the messages that have a word in their order, but it collects
 // all messages for the beginning of a word first.
 func (s Messages) newest(ctx context.Context, ws postern.WorkspaceID, q MessageSearch, upper MessagePlace,
-	limit int) (p MessagePage, full bool, err error) {
+	limit int,
+) (p MessagePage, full bool, err error) {
 	list, open := words.Query(q.Text)
 	w := q.way(ws)
 	q.Text = ""

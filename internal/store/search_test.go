@@ -58,8 +58,10 @@ func TestSearchFindsByEveryFilter(t *testing.T) {
 		if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: one.ID, Status: postern.Failed, At: testNow,
-			Failure: postern.Failure{Code: postern.RecipientNotFound}}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{
+			MessageID: one.ID, Status: postern.Failed, At: testNow,
+			Failure: postern.Failure{Code: postern.RecipientNotFound},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		a, b, c, x := string(one.ID), string(two.ID), string(three.ID), string(in.Message.ID)
@@ -251,8 +253,10 @@ func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
 		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
 		linkTo(t, db, d, "+15550001111")
 		old := queue(t, db, d)
-		if err := db.Outbox.Finish(t.Context(), FinishOutbound{MessageID: old.ID, Status: postern.Sent, SentAt: testNow,
-			At: testNow}); err != nil {
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{
+			MessageID: old.ID, Status: postern.Sent, SentAt: testNow,
+			At: testNow,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550009999")
@@ -399,9 +403,20 @@ func TestPagesOfASearchMissNothing(t *testing.T) {
 		}
 		indexAll(t, db)
 		for _, tt := range []struct{ query, word string }{
-			{"common", "common"}, {"commo", "common"}, {"common ", "common"}, {"often", "often"}, {"OFT", "often"},
-			{"seldom", "seldom"}, {"sel common", ""}, {"common sel", "seldom"}, {"rarely ", "rarely"}, {"ra", "rarely"},
-			{"oldest", "oldest"}, {"common old", "oldest"}, {"number7 ", "number7"}, {"absent", ""},
+			{"common", "common"},
+			{"commo", "common"},
+			{"common ", "common"},
+			{"often", "often"},
+			{"OFT", "often"},
+			{"seldom", "seldom"},
+			{"sel common", ""},
+			{"common sel", "seldom"},
+			{"rarely ", "rarely"},
+			{"ra", "rarely"},
+			{"oldest", "oldest"},
+			{"common old", "oldest"},
+			{"number7 ", "number7"},
+			{"absent", ""},
 		} {
 			var ids []string
 			for _, id := range slices.Backward(want[string(d.ID)+tt.word]) {

@@ -123,7 +123,8 @@ func (s SessionKeys) List(ctx context.Context, account, kind, prefix string) ([]
 
 // Before returns the names of the keys of a kind whose time is set and before a given time.
 func (s SessionKeys) Before(ctx context.Context, account, kind string,
-	before postern.Time) (names []string, err error) {
+	before postern.Time,
+) (names []string, err error) {
 	err = s.db.Rows(ctx, `SELECT name FROM session_key WHERE account = $1 AND kind = $2 AND at > 0 AND at < $3`,
 		[]any{account, kind, before}, func(r *sql.Rows) error {
 			var name string

@@ -60,17 +60,21 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 		{"accept", func(i int) op { return accept(sent[i], nil) }},
 		{"accept once", func(i int) op {
 			return accept(outbound(devices[i]),
-				&Once{WorkspaceID: devices[i].WorkspaceID, Key: fmt.Sprint(i),
-					At: testNow})
+				&Once{
+					WorkspaceID: devices[i].WorkspaceID, Key: fmt.Sprint(i),
+					At: testNow,
+				})
 		}},
 		{"mark", func(i int) op { return hot(&markSending{id: sent[i].ID}) }},
 		{"finish", func(i int) op {
 			return hot(FinishOutbound{MessageID: sent[i].ID, Status: postern.Sent, At: testNow, SentAt: testNow})
 		}},
 		{"receipts", func(i int) op {
-			return hot(receipts{{WorkspaceID: devices[i].WorkspaceID, DeviceID: devices[i].ID,
+			return hot(receipts{{
+				WorkspaceID: devices[i].WorkspaceID, DeviceID: devices[i].ID,
 				Chats: []string{"+15551234567"}, NetworkID: sent[i].NetworkID,
-				Status: postern.Delivered, At: testNow, Now: testNow}})
+				Status: postern.Delivered, At: testNow, Now: testNow,
+			}})
 		}},
 		{"inbound", func(i int) op { return hot(inboundOf(devices[i], postern.NewNetworkID(), "lid:1", "hi")) }},
 		{"session keys", func(i int) op {
@@ -79,8 +83,10 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 		}},
 		{"attempt", func(i int) op {
 			d := due()[i]
-			return hot(Attempt{DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow,
-				Ended: testNow.Add(time.Second), HTTPStatus: 200, Status: postern.DeliverySucceeded})
+			return hot(Attempt{
+				DeliveryID: d.ID, Row: d.Row, EndpointID: d.EndpointID, Number: 1, At: testNow,
+				Ended: testNow.Add(time.Second), HTTPStatus: 200, Status: postern.DeliverySucceeded,
+			})
 		}},
 	}
 }

@@ -371,7 +371,8 @@ type oldRow struct {
 // recorded in the order of time, apart from steps of the clock, so it stops at the first
 // row that is too young, and the cost of a pass is proportional to what it removes.
 func (c *core) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time,
-	from int64) (list []oldRow, err error) {
+	from int64,
+) (list []oldRow, err error) {
 	err = c.db.Rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
 		var row oldRow
 		err := r.Scan(&row.id, &row.place, &row.at, &row.held)

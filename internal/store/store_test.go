@@ -28,8 +28,10 @@ func newWorkspace(t *testing.T, db *Store) postern.WorkspaceID {
 
 func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.Status) postern.Device {
 	t.Helper()
-	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws, Name: "d", Mode: "sandbox", Status: status,
-		Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: testNow}
+	d := postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws, Name: "d", Mode: "sandbox", Status: status,
+		Desired: postern.WantIdle, Metadata: map[string]string{}, CreatedAt: testNow,
+	}
 	if status == postern.Connected {
 		d.Desired = postern.WantConnect
 	}
@@ -53,8 +55,10 @@ func queue(t *testing.T, db *Store, d postern.Device) postern.Message {
 	t.Helper()
 	m := outbound(d)
 	if err := db.Messages.Queue(t.Context(),
-		QueueMessage{Message: m, Month: MonthOf(testNow),
-			Quota: 1000}); err != nil {
+		QueueMessage{
+			Message: m, Month: MonthOf(testNow),
+			Quota: 1000,
+		}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -293,9 +297,11 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		var done, repeated atomic.Int32
 		for range 100 {
 			wg.Go(func() {
-				once := &Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k",
+				once := &Once{
+					WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k",
 					Answer: []byte("a"),
-					At:     testNow}
+					At:     testNow,
+				}
 				err := db.Messages.Queue(context.WithoutCancel(t.Context()),
 					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
 				switch {
@@ -312,15 +318,19 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		if done.Load() != 1 || repeated.Load() != 99 || count(t, db, `SELECT count(*) FROM message`) != 1 {
 			t.Errorf("%d done, %d repeated, want 1 and 99", done.Load(), repeated.Load())
 		}
-		late := Once{WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("b"),
-			At: testNow.Add(IdempotencyKept)}
+		late := Once{
+			WorkspaceID: d.WorkspaceID, Method: "POST", Path: "/v1/messages", Key: "k", Answer: []byte("b"),
+			At: testNow.Add(IdempotencyKept),
+		}
 		if _, _, ok, err := db.Idempotency.Answered(t.Context(), late); ok || err != nil {
 			t.Errorf("an answer is still given after %s (%v)", IdempotencyKept, err)
 		}
 		if err := db.Messages.Queue(t.Context(),
-			QueueMessage{Message: outbound(d), Month: MonthOf(testNow),
+			QueueMessage{
+				Message: outbound(d), Month: MonthOf(testNow),
 				Quota: 1000,
-				Once:  &late}); err != nil {
+				Once:  &late,
+			}); err != nil {
 			t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
 		}
 	})

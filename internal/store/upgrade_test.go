@@ -89,8 +89,10 @@ func TestUpgrade(t *testing.T) {
 func wantUpgraded(t *testing.T, db *Store) {
 	t.Helper()
 	list, err := db.Hours.MessageSpans(t.Context(), "ws_1", 0, time.Hour)
-	want := []postern.MessageSpan{{Start: 3_600_000, Accepted: 2, Sent: 1, Delivered: 1, Failed: 1, Received: 1},
-		{Start: 7_200_000, Accepted: 1, Sent: 1}}
+	want := []postern.MessageSpan{
+		{Start: 3_600_000, Accepted: 2, Sent: 1, Delivered: 1, Failed: 1, Received: 1},
+		{Start: 7_200_000, Accepted: 1, Sent: 1},
+	}
 	if err != nil || !slices.Equal(list, want) {
 		t.Errorf("hours %+v, want %+v; error %v", list, want, err)
 	}
@@ -115,9 +117,11 @@ func wantUpgraded(t *testing.T, db *Store) {
 			t.Errorf("%s: %+v, error %v", id, u, err)
 		}
 		if err := db.SignIns.Create(t.Context(),
-			SignIn{TokenHash: string(id), UserID: id, Epoch: u.Epoch,
+			SignIn{
+				TokenHash: string(id), UserID: id, Epoch: u.Epoch,
 				Data:      []byte("{}"),
-				ExpiresAt: 9}); err != nil {
+				ExpiresAt: 9,
+			}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -170,8 +174,11 @@ func TestUpgradeOfSecretsAndReasons(t *testing.T) {
 // reason that replaces it.
 func oldReasons() (list []string) {
 	for i, reason := range [][2]string{
-		{"temporary-ban-101 until 2026-01-01T00:00:00.000Z", "temporary-ban"}, {"refused-405", "refused"},
-		{"number-taken", "refused"}, {"stream-error-503", "stream-error"}, {"rate-limited", "too-many-codes"},
+		{"temporary-ban-101 until 2026-01-01T00:00:00.000Z", "temporary-ban"},
+		{"refused-405", "refused"},
+		{"number-taken", "refused"},
+		{"stream-error-503", "stream-error"},
+		{"rate-limited", "too-many-codes"},
 		{"socket-closed", "socket-closed"},
 	} {
 		list = append(list, fmt.Sprintf(`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired,

@@ -96,7 +96,8 @@ func found(u postern.User, passwordHash string, err error) (postern.User, string
 // SetPassword replaces the password of a user, if its hash still is before, and ends all
 // login sessions. It returns the user's new epoch.
 func (s Users) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string,
-	act Act) (epoch int64, err error) {
+	act Act,
+) (epoch int64, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`UPDATE users SET password_hash = $2
 			WHERE id = $1 AND password_hash = $3`, id, passwordHash, before)

@@ -61,7 +61,8 @@ func (s Workspaces) Get(ctx context.Context, id postern.WorkspaceID) (ws postern
 // up from the pause. Devices beyond the plan's number are paused, and resumed when the
 // number covers them again. acts are recorded as acts of an operator.
 func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan postern.Plan, at postern.Time,
-	acts ...Act) error {
+	acts ...Act,
+) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		ws, err := readWorkspace(t, id)
 		if err != nil {
@@ -86,7 +87,8 @@ func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan po
 // returns the workspace. A nil limit stays as it is; a negative one returns to the plan's.
 // Devices are paused and resumed, and acts recorded, as by SetPlan.
 func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, change postern.Limits, at postern.Time,
-	acts ...Act) (ws postern.Workspace, err error) {
+	acts ...Act,
+) (ws postern.Workspace, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if ws, err = readWorkspace(t, id); err != nil {
 			return err

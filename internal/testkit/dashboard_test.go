@@ -58,8 +58,10 @@ func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
 	post(k.URL()+"/devices", url.Values{"name": {"canary"}})
 	post(k.URL()+"/signin", url.Values{"email": {email}, "password": {"not the canary"}})
 	log := k.Log.String()
-	for _, want := range []string{`"route":"/setup/{token}"`, `"method":"POST","route":"/devices"`, `"user_id":"usr_`,
-		`"workspace":"ws_`, `"route":"/signin"`} {
+	for _, want := range []string{
+		`"route":"/setup/{token}"`, `"method":"POST","route":"/devices"`, `"user_id":"usr_`,
+		`"workspace":"ws_`, `"route":"/signin"`,
+	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s", want)
 		}

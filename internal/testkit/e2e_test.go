@@ -45,9 +45,11 @@ func checkEnvelope(t *testing.T, d testkit.Delivery, device postern.DeviceID) {
 		t.Errorf("envelope of %s: eventId %v, timestamp %v, deviceId %v", d.Type(), d.Event["eventId"],
 			d.Event["timestamp"], d.Event["deviceId"])
 	}
-	for name, want := range map[string]string{"Webhook-Id": id,
+	for name, want := range map[string]string{
+		"Webhook-Id":          id,
 		"X-Service-Signature": d.Header.Get("Webhook-Signature"), "Content-Type": "application/json",
-		"Webhook-Attempt": "1"} {
+		"Webhook-Attempt": "1",
+	} {
 		if got := d.Header.Get(name); got != want || got == "" {
 			t.Errorf("header %s of %s = %q, want %q", name, d.Type(), got, want)
 		}
@@ -305,8 +307,10 @@ func TestDatabaseThatCrashesCostsNothingThatWasAccepted(t *testing.T) {
 		}
 		cluster.Crash()
 		if a := c.Do("POST", "/v1/messages",
-			map[string]any{"deviceId": d.ID, "to": reader,
-				"body": "without a database"}); a.Status != 503 ||
+			map[string]any{
+				"deviceId": d.ID, "to": reader,
+				"body": "without a database",
+			}); a.Status != 503 ||
 			a.Header.Get("Retry-After") == "" {
 			t.Errorf("a send without a database = %d %v %s, want 503 with Retry-After", a.Status, a.Header, a.Body)
 		}
@@ -551,8 +555,10 @@ func TestLogsShowNoSecret(t *testing.T) {
 				t.Errorf("a log line is not JSON: %s", line)
 			}
 		}
-		for _, want := range []string{`"msg":"request"`, `"request_id":"req_`, string(d.ID),
-			`"msg":"message attempt"`} {
+		for _, want := range []string{
+			`"msg":"request"`, `"request_id":"req_`, string(d.ID),
+			`"msg":"message attempt"`,
+		} {
 			if !strings.Contains(log, want) {
 				t.Errorf("the log lacks %s", want)
 			}

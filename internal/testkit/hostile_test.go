@@ -50,7 +50,7 @@ func TestHardTextsGoThereAndBack(t *testing.T) {
 		c := k.Workspace("enterprise")
 		hooks := c.Receive("message.received")
 		d := c.Link(phone)
-		r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts each time
+		r := rand.New(rand.NewPCG(1, 2))
 		want := make([]string, *texts)
 		for i := range want {
 			want[i] = hardText(r, i)

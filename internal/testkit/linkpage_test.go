@@ -167,8 +167,10 @@ func TestLinkPageHeaders(t *testing.T) {
 			t.Errorf("%d with the cookie %q, want %q in it", status, cookie, part)
 		}
 	}
-	for _, url := range []string{p.URL, p.URL + "/now", k.URL() + "/link/x", k.URL() + "/link/page.js",
-		k.URL() + "/link/page.css"} {
+	for _, url := range []string{
+		p.URL, p.URL + "/now", k.URL() + "/link/x", k.URL() + "/link/page.js",
+		k.URL() + "/link/page.css",
+	} {
 		status, h, body := v.do("GET", url)
 		if h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "no-referrer" ||
 			!strings.Contains(h.Get("X-Robots-Tag"),

@@ -150,7 +150,8 @@ func sendFile(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device,
 
 // receiveFile lets a contact send a message with a file, and downloads it.
 func receiveFile(t *testing.T, c *testkit.Client, d postern.Device, hooks *testkit.Receiver, n int,
-	file postern.Media, tt fileCase) {
+	file postern.Media, tt fileCase,
+) {
 	t.Helper()
 	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound",
 		withFile(file, tt.members, map[string]any{"from": customer}), 200, nil)

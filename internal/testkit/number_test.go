@@ -29,7 +29,8 @@ func wantBodies(t *testing.T, c *testkit.Client, query string, want ...string) {
 // relink unlinks a device, and has the phone of a number scan its new code. It
 // gives what the phone was told and how the attempt ended.
 func relink(t *testing.T, c *testkit.Client, d postern.Device, number string,
-	body map[string]any) (status int, l postern.Link) {
+	body map[string]any,
+) (status int, l postern.Link) {
 	t.Helper()
 	if d.Status.HoldsSlot() {
 		c.Call("POST", path(d, "/unlink"), nil, 200, nil)

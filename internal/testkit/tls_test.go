@@ -47,9 +47,13 @@ func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) *x50
 		t.Fatal(err)
 	}
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for file, text := range map[string][]byte{certFile: cert,
-		keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY",
-			Bytes: keyDER})} {
+	for file, text := range map[string][]byte{
+		certFile: cert,
+		keyFile: pem.EncodeToMemory(&pem.Block{
+			Type:  "PRIVATE KEY",
+			Bytes: keyDER,
+		}),
+	} {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -151,8 +155,10 @@ func TestServerSpeaksTLS(t *testing.T) {
 		t.Errorf("by TLS: %d HTTP/%d %x %s", res.StatusCode, res.ProtoMajor, res.TLS.Version, body)
 	}
 	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true} {
-		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10,
-			MaxVersion: version}}).DialContext(
+		conn, err := (&tls.Dialer{Config: &tls.Config{
+			RootCAs: pool, MinVersion: tls.VersionTLS10,
+			MaxVersion: version,
+		}}).DialContext(
 			t.Context(), "tcp", strings.TrimPrefix(url, "https://"))
 		if (err == nil) != ok {
 			t.Errorf("TLS version %x: %v, want ok %v", version, err, ok)
@@ -285,8 +291,10 @@ func TestBadCertificateStopsTheStart(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, cert, filepath.Join(dir, "other.pem"), 1)
 	writeCertificate(t, filepath.Join(dir, "other.pem"), key, 2)
-	for name, files := range map[string][2]string{"missing": {cert, filepath.Join(dir, "none.pem")},
-		"of another key": {cert, key}} {
+	for name, files := range map[string][2]string{
+		"missing":        {cert, filepath.Join(dir, "none.pem")},
+		"of another key": {cert, key},
+	} {
 		k := testkit.Start(t)
 		k.Stop()
 		k.Config.TLSCertFile, k.Config.TLSKeyFile = files[0], files[1]

@@ -42,8 +42,10 @@ func TestT7NoFieldTakesAForbiddenAddress(t *testing.T) {
 	}
 	for _, host := range hosts {
 		body := map[string]any{"url": "https://" + host + "/hook"}
-		for _, route := range []struct{ method, path string }{{"POST", "/v1/webhooks"},
-			{"PATCH", "/v1/webhooks/" + string(e.ID)}} {
+		for _, route := range []struct{ method, path string }{
+			{"POST", "/v1/webhooks"},
+			{"PATCH", "/v1/webhooks/" + string(e.ID)},
+		} {
 			a := c.Do(route.method, route.path, body)
 			var p struct{ Errors []postern.Field }
 			a.JSON(k, &p)

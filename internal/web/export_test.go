@@ -11,7 +11,7 @@ const (
 
 // OpenConns returns how many connections of a bound listener are counted.
 func OpenConns(l net.Listener) int {
-	b := l.(*boundListener) //nolint:errcheck,forcetypeassert // only for those
+	b := l.(*boundListener)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open + len(b.from)
@@ -33,7 +33,7 @@ func Archived(d *Door) int {
 
 // Pages returns the paths of the documentation and of the pages about problems.
 func Pages() (paths []string) {
-	list, _ := readPages() //nolint:errcheck // New fails with the same error
+	list, _ := readPages()
 	for path := range list {
 		paths = append(paths, path)
 	}

@@ -161,7 +161,7 @@ func TestWhatHandlersWriteIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n", 1000)
 	d := doorOf(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Write([]byte(text)) //nolint:errcheck // the client reads everything
+		w.Write([]byte(text))
 	})
 	answers := bufio.NewReader(strings.NewReader(say(t, d.serve(false)(),
 		"GET /v1 HTTP/1.1\r\nHost: x\r\n\r\nGET /v1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")))
@@ -199,13 +199,13 @@ func TestDeadlineOfAnEarlierResponseIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := doorOf(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }) //nolint:errcheck // as far as it goes
+			d := doorOf(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) })
 			inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
 			l, srv := &idle{inner, make(chan net.Conn, 1)}, web.NewServer(t.Context(), d, slog.New(slog.DiscardHandler))
-			go srv.Serve(d.Listen(l)) //nolint:errcheck // until it is closed
+			go srv.Serve(d.Listen(l))
 			defer srv.Close()
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
 			if err != nil {
@@ -270,8 +270,12 @@ func TestAProgramNeverGetsAPageOfTheDashboard(t *testing.T) {
 	d := newDoor(t, web.Transport{})
 	for _, path := range []string{"/", "/devices", "/nothing"} {
 		for _, headers := range [][]string{
-			{"Authorization", "Bearer pst_x"}, {"Authorization", ""}, {"Accept", "application/json"}, {"Accept", "application/json, text/plain, */*"},
-			{"Accept", "application/problem+json, application/json;q=0.9"}, {"Content-Type", "application/json"},
+			{"Authorization", "Bearer pst_x"},
+			{"Authorization", ""},
+			{"Accept", "application/json"},
+			{"Accept", "application/json, text/plain, */*"},
+			{"Accept", "application/problem+json, application/json;q=0.9"},
+			{"Content-Type", "application/json"},
 		} {
 			if a := d.get(path, headers...); d.reason(a) != postern.NotFound {
 				t.Errorf("%s with %v is answered %d %s", path, headers, a.Code, a.Body)

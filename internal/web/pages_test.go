@@ -27,9 +27,11 @@ func TestTheTypeOfAProblemLeadsToItsPage(t *testing.T) {
 		if a.Code != http.StatusOK {
 			t.Errorf("the page of %s is answered %d", reason, a.Code)
 		}
-		for _, words := range []string{"<h1>" + html.EscapeString(k.Title) + "</h1>",
+		for _, words := range []string{
+			"<h1>" + html.EscapeString(k.Title) + "</h1>",
 			"<code>" + string(reason) + "</code>", "<code>" + k.Code + "</code>", "<h2>When</h2>",
-			"<h2>What to do</h2>"} {
+			"<h2>What to do</h2>",
+		} {
 			if !strings.Contains(a.Body.String(), words) {
 				t.Errorf("the page of %s has no %s", reason, words)
 			}
@@ -48,8 +50,10 @@ func TestEveryReasonOfAStateHasAPage(t *testing.T) {
 	d := newDoor(t, web.Transport{})
 	for reason, s := range problem.States() {
 		a := d.get("/problems/" + reason)
-		for _, words := range []string{"<h1>" + html.EscapeString(s.Title) + "</h1>", "<code>" + reason + "</code>",
-			"<h2>What to do</h2>", "statusReason"} {
+		for _, words := range []string{
+			"<h1>" + html.EscapeString(s.Title) + "</h1>", "<code>" + reason + "</code>",
+			"<h2>What to do</h2>", "statusReason",
+		} {
 			if a.Code != http.StatusOK || !strings.Contains(a.Body.String(), words) {
 				t.Errorf("the page of %s is answered %d without %s", reason, a.Code, words)
 			}

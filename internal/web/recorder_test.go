@@ -129,7 +129,7 @@ func TestUnreadResponsesOfAWorkspaceAreBounded(t *testing.T) {
 		obs.RequestOf(r.Context()).Workspace = r.URL.Path
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(1<<20))
-		w.Write(make([]byte, 1<<20)) //nolint:errcheck // the client may be refused
+		w.Write(make([]byte, 1<<20))
 	})
 	var all, waits sync.WaitGroup
 	goOn := make(chan struct{})
@@ -143,7 +143,8 @@ func TestUnreadResponsesOfAWorkspaceAreBounded(t *testing.T) {
 		method, path string
 		status, size int
 	}{
-		{"GET", "/v1/a", http.StatusTooManyRequests, 0}, {"GET", "/v1/b", http.StatusOK, 1 << 20},
+		{"GET", "/v1/a", http.StatusTooManyRequests, 0},
+		{"GET", "/v1/b", http.StatusOK, 1 << 20},
 		{"POST", "/v1/a", http.StatusOK, 1 << 20},
 	} {
 		a := httptest.NewRecorder()

@@ -35,8 +35,10 @@ type certificate struct {
 // loadCertificate reads the files. Files that cannot be used are an error now,
 // and a warning once the server runs.
 func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile, log: log, stamp: stampOf(certFile, keyFile),
-		looked: time.Now()}
+	c := &certificate{
+		certFile: certFile, keyFile: keyFile, log: log, stamp: stampOf(certFile, keyFile),
+		looked: time.Now(),
+	}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE: %w", err)

@@ -16,9 +16,11 @@ import (
 // is taken for the client.
 func TestPlainRequests(t *testing.T) {
 	t.Parallel()
-	proxies := web.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+	proxies := web.Transport{Proxies: []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"),
 		netip.MustParsePrefix("fd00::/8"),
-		netip.MustParsePrefix("127.0.0.2/32")}}
+		netip.MustParsePrefix("127.0.0.2/32"),
+	}}
 	for name, tt := range map[string]struct {
 		transport web.Transport
 		remote    string

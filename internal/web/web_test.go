@@ -28,7 +28,7 @@ func newDoor(t *testing.T, transport web.Transport) *door {
 	t.Helper()
 	says := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Write([]byte(text)) //nolint:errcheck // a recorder takes everything
+			w.Write([]byte(text))
 		})
 	}
 	d := &door{t: t, log: &bytes.Buffer{}}

@@ -50,8 +50,10 @@ func TestEventIsDeliveredSignedAndLoggedWithoutItsContent(t *testing.T) {
 	}
 	w.stop()
 	line := log.String()
-	for _, want := range []string{string(e.ID), string(d.ID), string(d.EventID), string(e.WorkspaceID), `"attempt":1`,
-		`"status":200`, `"reason":""`, `"duration_ms":`} {
+	for _, want := range []string{
+		string(e.ID), string(d.ID), string(d.EventID), string(e.WorkspaceID), `"attempt":1`,
+		`"status":200`, `"reason":""`, `"duration_ms":`,
+	} {
 		if !strings.Contains(line, want) {
 			t.Errorf("the log line lacks %s: %s", want, line)
 		}
@@ -160,16 +162,33 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 
 func TestTimeoutsNarrowALaneAndSuccessWidensIt(t *testing.T) {
 	t.Parallel()
-	l := &lane{Dispatcher: &Dispatcher{bodies: newShares(0)}, endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8,
-		flying: 100, held: map[postern.DeliveryID]struct{}{}}
+	l := &lane{
+		Dispatcher: &Dispatcher{bodies: newShares(0)}, endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8,
+		flying: 100, held: map[postern.DeliveryID]struct{}{},
+	}
 	for _, tt := range []struct {
 		status int
 		reason egress.Reason
 		want   int
-	}{{0, "timeout", 4}, {500, "status", 4}, {429, "status", 2}, {0, "timeout", 1}, {0, "timeout", 1}, {200, "", 2},
-		{200, "", 3}, {200, "", 4}, {200, "", 5}, {200, "", 6}, {200, "", 7}, {200, "", 8}, {200, "", 8}} {
-		if l.land(report{verdict: verdictOf(egress.Answer{Status: tt.status}, tt.reason),
-			answered: true}); l.width != tt.want {
+	}{
+		{0, "timeout", 4},
+		{500, "status", 4},
+		{429, "status", 2},
+		{0, "timeout", 1},
+		{0, "timeout", 1},
+		{200, "", 2},
+		{200, "", 3},
+		{200, "", 4},
+		{200, "", 5},
+		{200, "", 6},
+		{200, "", 7},
+		{200, "", 8},
+		{200, "", 8},
+	} {
+		if l.land(report{
+			verdict:  verdictOf(egress.Answer{Status: tt.status}, tt.reason),
+			answered: true,
+		}); l.width != tt.want {
 			t.Fatalf("after %d %q the width is %d, want %d", tt.status, tt.reason, l.width, tt.want)
 		}
 	}
@@ -416,8 +435,10 @@ func TestNoticeIsDeliveredLikeAnEvent(t *testing.T) {
 	dispatcher.jitter = soon
 	w.start(dispatcher)
 	for range 2 {
-		d := postern.Delivery{ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(),
-			Type: postern.WebhookTest, CreatedAt: now()}
+		d := postern.Delivery{
+			ID: postern.NewDeliveryID(), EndpointID: e.ID, EventID: postern.NewEventID(),
+			Type: postern.WebhookTest, CreatedAt: now(),
+		}
 		w.must(w.db.Deliveries.QueueNotice(t.Context(), e.WorkspaceID, d, e.TestNotice(d.EventID, d.CreatedAt), nil))
 		g := r.next()
 		if g.event.Type != "webhook.test" || g.event.EventID != string(d.EventID) || !strings.Contains(g.body,

@@ -101,20 +101,25 @@ func TestHostileReceiverHasItsExactOutcome(t *testing.T) {
 
 func TestReceiverWithBadTLSHasItsExactOutcome(t *testing.T) {
 	t.Parallel()
-	for name, newest := range map[string]uint16{"an unknown certificate": tls.VersionTLS13,
-		"TLS 1.1": tls.VersionTLS11} {
+	for name, newest := range map[string]uint16{
+		"an unknown certificate": tls.VersionTLS13,
+		"TLS 1.1":                tls.VersionTLS11,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter,
-				*http.Request) {
+				*http.Request,
+			) {
 				t.Error("a request arrived")
 			}))
 			srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: newest}
 			srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 			srv.StartTLS()
 			defer srv.Close()
-			outcomeAt(t, srv.URL, hostile{reason: "tls", outcome: postern.DeliveryPending,
-				endpoint: postern.EndpointActive})
+			outcomeAt(t, srv.URL, hostile{
+				reason: "tls", outcome: postern.DeliveryPending,
+				endpoint: postern.EndpointActive,
+			})
 		})
 	}
 }
@@ -241,9 +246,11 @@ func TestReceiverThatComesBackAfterFourDays(t *testing.T) {
 		if got := w.deliveries(e)[2]; got.Status != postern.DeliverySucceeded || got.Attempts != 1 {
 			t.Errorf("what is new: %+v", got)
 		}
-		replay := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+		replay := postern.Replay{
+			ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
 			Status: postern.ReplayRunning, OnlyFailed: true, Last: 1000,
-			CreatedAt: now()}
+			CreatedAt: now(),
+		}
 		w.must(w.db.Replays.Create(t.Context(), replay, nil))
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()

@@ -136,8 +136,10 @@ func TestOrderedWaitsTenMinutesAtMost(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		w.awaitSucceeded(e, 3)
-		for text, want := range map[string]time.Duration{"b: 1": 0, "a: 2": 10 * time.Minute,
-			"a: 3": 10 * time.Minute} {
+		for text, want := range map[string]time.Duration{
+			"b: 1": 0, "a: 2": 10 * time.Minute,
+			"a: 3": 10 * time.Minute,
+		} {
 			if got := r.at[text].Sub(began); got < want || got > want+time.Second {
 				t.Errorf("%s was taken after %s, want %s", text, got, want)
 			}
@@ -197,8 +199,10 @@ func TestReplayHoldsUpNothingNewOfItsChat(t *testing.T) {
 		w.awaitSucceeded(e, 10)
 		end, err := w.db.Events.End(t.Context(), e.WorkspaceID)
 		w.must(err)
-		w.must(w.db.Replays.Create(t.Context(), postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID,
-			EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now()},
+		w.must(w.db.Replays.Create(t.Context(), postern.Replay{
+			ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID,
+			EndpointID: e.ID, Status: postern.ReplayRunning, Last: end, CreatedAt: now(),
+		},
 			nil))
 		time.Sleep(time.Second)
 		began := time.Now()

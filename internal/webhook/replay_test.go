@@ -12,9 +12,11 @@ func (w *world) replay(e postern.Endpoint) postern.Replay {
 	w.t.Helper()
 	end, err := w.db.Events.End(w.t.Context(), e.WorkspaceID)
 	w.must(err)
-	r := postern.Replay{ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
+	r := postern.Replay{
+		ID: postern.NewReplayID(), WorkspaceID: e.WorkspaceID, EndpointID: e.ID,
 		Status: postern.ReplayRunning, Last: end,
-		CreatedAt: now()}
+		CreatedAt: now(),
+	}
 	w.must(w.db.Replays.Create(w.t.Context(), r, nil))
 	return r
 }

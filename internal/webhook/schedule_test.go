@@ -12,8 +12,10 @@ const testNow = postern.Time(1_795_000_000_000)
 func TestScheduleFollowsTheContract(t *testing.T) {
 	t.Parallel()
 	const instant = 0 // how long an attempt takes
-	want := []string{"5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s", "22h42m35s",
-		"46h42m35s", "70h42m35s"}
+	want := []string{
+		"5s", "35s", "2m35s", "12m35s", "42m35s", "1h42m35s", "4h42m35s", "10h42m35s", "22h42m35s",
+		"46h42m35s", "70h42m35s",
+	}
 	at, n := testNow, 1
 	for ; ; n++ {
 		next, ok := try{number: n, first: testNow, ended: at.Add(instant), jitter: .5}.next()

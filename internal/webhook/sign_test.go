@@ -49,8 +49,10 @@ func TestRotationHoldsFromTheNextAttemptOnABusyEndpoint(t *testing.T) {
 	for n := range batch + 10 {
 		g := r.next() // it is in flight, and all others wait behind it
 		if rotated := n > 5; verifies(t, otherSecret, g.header, g.body) != rotated ||
-			strings.Count(g.header.Get("Webhook-Signature"), "v1,") != map[bool]int{false: 1,
-				true: 2}[rotated] {
+			strings.Count(g.header.Get("Webhook-Signature"), "v1,") != map[bool]int{
+				false: 1,
+				true:  2,
+			}[rotated] {
 			t.Errorf("POST %d has %s", n, g.header.Get("Webhook-Signature"))
 		}
 		if n == 5 {
@@ -106,8 +108,10 @@ func TestOldSecretIsRefusedAfterTheOverlap(t *testing.T) {
 		old, next bool
 	}{{now().Add(time.Hour), true, true}, {now(), false, true}} {
 		w.change(e, func(e *postern.Endpoint) {
-			e.OldSecrets = []postern.OldSecret{{Secret: w.box.Seal([]byte(testSecret), e.ID.SecretPlace()),
-				Until: tt.until}}
+			e.OldSecrets = []postern.OldSecret{{
+				Secret: w.box.Seal([]byte(testSecret), e.ID.SecretPlace()),
+				Until:  tt.until,
+			}}
 			e.Secret = w.box.Seal([]byte(otherSecret), e.ID.SecretPlace())
 		})
 		w.receive("hi")

@@ -50,8 +50,10 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: migrated.Dir(t, ""), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}),
-		stop: func() {}}
+	w := &world{
+		t: t, dir: migrated.Dir(t, ""), box: box, client: egress.NewClient(egress.Options{AllowPrivate: true}),
+		stop: func() {},
+	}
 	w.open()
 	w.newTenant()
 	t.Cleanup(func() {
@@ -69,9 +71,11 @@ func newWorld(t testing.TB) *world {
 func (w *world) newTenant() {
 	w.t.Helper()
 	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "growth", CreatedAt: now()}
-	w.device = postern.Device{ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox",
+	w.device = postern.Device{
+		ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox",
 		Status: postern.Connected, Desired: postern.WantIdle, Metadata: map[string]string{},
-		CreatedAt: now()}
+		CreatedAt: now(),
+	}
 	w.must(w.db.Workspaces.Create(w.t.Context(), ws))
 	w.must(w.db.Devices.Create(w.t.Context(), w.device, nil))
 }

@@ -115,8 +115,10 @@ func unknownKeyword(s *huma.Schema) string { //nolint:cyclop // a table
 
 // types are the types of values; "" is that of a choice.
 func types() []string {
-	return []string{"", huma.TypeObject, huma.TypeArray, huma.TypeString, huma.TypeInteger, huma.TypeNumber,
-		huma.TypeBoolean}
+	return []string{
+		"", huma.TypeObject, huma.TypeArray, huma.TypeString, huma.TypeInteger, huma.TypeNumber,
+		huma.TypeBoolean,
+	}
 }
 
 // resolve follows references.

@@ -32,8 +32,10 @@ func (content) Schema(r huma.Registry) *huma.Schema {
 	location := r.Schema(reflect.TypeFor[location](), true, "")
 	return &huma.Schema{
 		Type: huma.TypeObject, OneOf: []*huma.Schema{text, location},
-		Discriminator: &huma.Discriminator{PropertyName: "type",
-			Mapping: map[string]string{"text": text.Ref, "location": location.Ref}},
+		Discriminator: &huma.Discriminator{
+			PropertyName: "type",
+			Mapping:      map[string]string{"text": text.Ref, "location": location.Ref},
+		},
 	}
 }
 
@@ -227,9 +229,13 @@ func TestPrepareRefusesWhatNoCheckHonours(t *testing.T) {
 		"that allows one":                    {Type: huma.TypeObject, OneOf: []*huma.Schema{typed(), open}},
 	} {
 		c := NewChecker(huma.NewMapRegistry("#/", huma.DefaultSchemaNamer))
-		inner := &huma.Schema{Type: huma.TypeObject,
-			Properties: map[string]*huma.Schema{"a": {Type: huma.TypeArray,
-				Items: s}}}
+		inner := &huma.Schema{
+			Type: huma.TypeObject,
+			Properties: map[string]*huma.Schema{"a": {
+				Type:  huma.TypeArray,
+				Items: s,
+			}},
+		}
 		if err := c.Prepare(inner); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

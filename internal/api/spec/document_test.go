@@ -84,9 +84,11 @@ func TestWebhooksAreDescribed(t *testing.T) {
 			t.Errorf("%s has no description or no example", kind)
 		}
 	}
-	for _, name := range []string{"Attempt", "Delivery", "DeliveryLog", "DisabledEndpoint", "DisabledEvent", "Endpoint",
+	for _, name := range []string{
+		"Attempt", "Delivery", "DeliveryLog", "DisabledEndpoint", "DisabledEvent", "Endpoint",
 		"EndpointHour", "EndpointWithSecret", "NewReplay", "NewWebhook", "Replay", "Rotation", "TestEvent", "Tested",
-		"Verification", "VerificationAnswer", "WebhookChange"} {
+		"Verification", "VerificationAnswer", "WebhookChange",
+	} {
 		if len(doc.Components.Schemas[name].Properties) == 0 {
 			t.Errorf("there is no schema %s", name)
 		}

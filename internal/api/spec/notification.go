@@ -108,15 +108,19 @@ type Event struct{ Envelope }
 
 // families are the shapes of events that webhooks and the log have.
 func families() []reflect.Type {
-	return []reflect.Type{reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
+	return []reflect.Type{
+		reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
 		reflect.TypeFor[ActionEvent](), reflect.TypeFor[CallEvent](),
-		reflect.TypeFor[DeviceEvent]()}
+		reflect.TypeFor[DeviceEvent](),
+	}
 }
 
 // notices are the shapes of what is posted to endpoints but is not in the log.
 func notices() []reflect.Type {
-	return []reflect.Type{reflect.TypeFor[Verification](), reflect.TypeFor[TestEvent](),
-		reflect.TypeFor[DisabledEvent]()}
+	return []reflect.Type{
+		reflect.TypeFor[Verification](), reflect.TypeFor[TestEvent](),
+		reflect.TypeFor[DisabledEvent](),
+	}
 }
 
 // documentNotifications describes what is posted to endpoints, and that an

@@ -93,8 +93,10 @@ func refusalExample(reason postern.Reason, problems *problem.Writer) *huma.Examp
 	e := problem.Explain(reason)
 	p := problems.New(reason, e.Shown, "req_"+exampleULID)
 	if reason == postern.ValidationFailed {
-		p.Errors = []postern.Field{{Pointer: "/to",
-			Detail: "write the recipient as + and 7 to 15 digits, or use a chatId from an event"}}
+		p.Errors = []postern.Field{{
+			Pointer: "/to",
+			Detail:  "write the recipient as + and 7 to 15 digits, or use a chatId from an event",
+		}}
 	}
 	return &huma.Example{Summary: p.Title, Description: e.Means, Value: p}
 }

@@ -55,8 +55,10 @@ func New(baseURL string, sandbox bool) *huma.OpenAPI {
 			Schemas: schemas(), Headers: headers(), Responses: map[string]*huma.Response{},
 			Examples: map[string]*huma.Example{},
 			SecuritySchemes: map[string]*huma.SecurityScheme{
-				bearer: {Type: "http", Scheme: "bearer", BearerFormat: "pst_…",
-					Description: "An API key of the workspace."},
+				bearer: {
+					Type: "http", Scheme: "bearer", BearerFormat: "pst_…",
+					Description: "An API key of the workspace.",
+				},
 			},
 		},
 	}

@@ -75,8 +75,10 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 			"message",
 			MessagePage(f, MessageView{
 				Message: failed, Source: "The API", NetworkID: "3EB0", Expires: at, Steps: way,
-				Labels: []Header{{"order",
-					"17"}},
+				Labels: []Header{{
+					"order",
+					"17",
+				}},
 				JSON: "{}", Every: 2 * time.Second, Chats: true,
 			}),
 		},
@@ -227,7 +229,8 @@ func kinds(in, out Message) (list []Message) {
 	add(out, func(m *Message) {
 		m.Gist, m.May.Vote = "Poll: Where shall we meet?", true
 		m.Poll = Poll{Question: "Where shall we meet?", Rule: "Choose one.", One: true, Options: []PollOption{
-			{"At the office", []string{"Ada", "+15557654321"}, false}, {"Online", []string{"You"}, true},
+			{"At the office", []string{"Ada", "+15557654321"}, false},
+			{"Online", []string{"You"}, true},
 			{"Nowhere", nil, false},
 		}, People: 3}
 	})

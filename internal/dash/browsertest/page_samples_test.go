@@ -60,8 +60,10 @@ func samples() []sample {
 		{"signin-mail", SignIn(SignInView{Mail: true, SignOn: "Example"})},
 		{"forgotten", Forgotten(ForgottenView{})},
 		{
-			"forgotten-wrong", Forgotten(ForgottenView{Email: Field{"ada",
-				"Enter an email address such as ada@example.com."}}),
+			"forgotten-wrong", Forgotten(ForgottenView{Email: Field{
+				"ada",
+				"Enter an email address such as ada@example.com.",
+			}}),
 		},
 		{"forgotten-sent", Forgotten(ForgottenView{Sent: "ada@example.com"})},
 		{"signin-refused", SignIn(SignInView{Email: "ada@example.com", Problem: "The e-mail or the password is wrong."})},
@@ -82,8 +84,10 @@ func samples() []sample {
 				{"Receive a webhook", "Postern posts what comes in to your program, signed.", "/docs", false},
 			},
 			Tiles: []Tile{
-				{"Devices connected", "2", "of 3 linked"}, {"Messages this month", "12,480", "of 50,000 in the plan"},
-				{"Deliveries, last hour", "99.8%", "2 wait for another try"}, {"API keys", "4", ""},
+				{"Devices connected", "2", "of 3 linked"},
+				{"Messages this month", "12,480", "of 50,000 in the plan"},
+				{"Deliveries, last hour", "99.8%", "2 wait for another try"},
+				{"API keys", "4", ""},
 			},
 			Meters: []Meter{
 				{"Messages this month", "12,480 of 50,000", 12_480, 50_000, ""},
@@ -99,8 +103,10 @@ func samples() []sample {
 		{"usage", Usage(f("Plan and usage", "/"), UsageView{
 			Plan: "Growth", Month: "November 2026", Ends: at.AddDate(0, 0, 10),
 			Meters: []Meter{{"Messages this month", "12 of 100", 12, 100, ""}},
-			Limits: []Tile{{"Messages sent in a month", "100", "UTC calendar months"},
-				{"Event retention", "30 days", ""}},
+			Limits: []Tile{
+				{"Messages sent in a month", "100", "UTC calendar months"},
+				{"Event retention", "30 days", ""},
+			},
 			Outcome: []Tile{{"Messages", "A message more is refused.", ""}},
 		})},
 		{"events-none", Events(f("Events", "/events"), EventsView{Newer: "/events/new", Newest: "/events"})},
@@ -166,19 +172,26 @@ func samples() []sample {
 		{"keys-none", Keys(f("API keys", "/keys"), KeysView{Change: true})},
 		{"keys", Keys(said, KeysView{Change: true, More: "/keys?after=x", Keys: []Key{
 			{
-				"key_1", "Shop backend", "pst_…Ab3d", "production", []string{"messages:write", "devices:read"}, at, at,
+				"key_1", "Shop backend", "pst_…Ab3d", "production",
+				[]string{"messages:write", "devices:read"},
+				at, at,
 				time.Time{},
 				"active",
 			},
 			{
-				"key_2", "Shop backend", "pst_…9xQz", "production", []string{"messages:write"}, at, at,
+				"key_2", "Shop backend", "pst_…9xQz", "production",
+				[]string{"messages:write"},
+				at, at,
 				at.Add(time.Hour),
 				"expiring",
 			},
 			{"key_3", "ci", "pst_…77aa", "staging", []string{"devices:read"}, at, time.Time{}, time.Time{}, "revoked"},
 			{
 				"key_4", "A key with quite a long name that somebody gave it for a reason", "pst_…0000", "",
-				[]string{"devices:read", "devices:write", "messages:read"}, at, time.Time{}, at, "expired",
+				[]string{"devices:read", "devices:write", "messages:read"},
+				at,
+				time.Time{},
+				at, "expired",
 			},
 		}})},
 		{
@@ -305,9 +318,11 @@ func samples() []sample {
 			"identities",
 			Identities(f("Single sign-on", "/account"), IdentitiesView{
 				SignOn: "Example",
-				Identities: []Identity{{"https://login.example.com/realms/staff",
+				Identities: []Identity{{
+					"https://login.example.com/realms/staff",
 					"8f1f0c1e-7d3c-4f53-9a5c-0a6f0f2d9c11",
-					at}},
+					at,
+				}},
 			}),
 		},
 		{

@@ -37,7 +37,8 @@ func hostileWebhooks(f Frame, s string) []sample {
 func webhookSamples(frame func(title, current string) Frame, at time.Time) []sample {
 	f := frame("Webhooks", "/webhooks")
 	events := []EventChoice{
-		{"*", "Everything.", true}, {"message.*", "All message events.", false},
+		{"*", "Everything.", true},
+		{"message.*", "All message events.", false},
 		{"message.received", "A message from a contact was received.", false},
 	}
 	hook := Webhook{
@@ -75,8 +76,10 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{Number: 2, At: at, Signed: at, DurationMs: 42, Status: 200, Good: true, Answer: `{"ok":true}`},
 		{
 			Number: 1, At: at, Signed: at, DurationMs: 15000,
-			Why: Why{"The endpoint did not respond in time.",
-				"Answer first."},
+			Why: Why{
+				"The endpoint did not respond in time.",
+				"Answer first.",
+			},
 		},
 	}
 	replay := ReplayView{
@@ -116,8 +119,10 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 			"deliveries",
 			Deliveries(f, DeliveriesView{
 				ID: "whk_1", URL: hook.URL, Status: "pending", Types: []string{"message.*"},
-				Deliveries: []Delivery{done,
-					waits},
+				Deliveries: []Delivery{
+					done,
+					waits,
+				},
 				More: "/webhooks/whk_1/deliveries?after=x",
 			}),
 		},
@@ -133,8 +138,10 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 			"webhook-form-details",
 			WebhookForm(f, WebhookFormView{
 				ID: "whk_1", Events: events,
-				Devices: []DeviceChoice{{"dev_1", "Support", true},
-					{"dev_2", "Sales", false}},
+				Devices: []DeviceChoice{
+					{"dev_1", "Support", true},
+					{"dev_2", "Sales", false},
+				},
 				Headers:  Field{"Host: x", "A header that the delivery itself sets cannot be replaced."},
 				InFlight: Field{"65", "From 1 to 64."}, V1a: true,
 			}),
@@ -149,8 +156,10 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		},
 		{
 			"replay-form",
-			ReplayForm(f, ReplayFormView{ID: "whk_1", URL: hook.URL, Since: Field{"2026-11-21T09:00", ""},
-				Types: events}),
+			ReplayForm(f, ReplayFormView{
+				ID: "whk_1", URL: hook.URL, Since: Field{"2026-11-21T09:00", ""},
+				Types: events,
+			}),
 		},
 		{"replay-running", ReplayPage(f, replay)},
 		{"replay-ended", ReplayPage(f, ended)},

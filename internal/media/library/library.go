@@ -72,7 +72,7 @@ func (l *Library) Scratch() (*os.File, error) {
 // leavesRoom discards a new file if the disk is nearly full.
 func (l *Library) leavesRoom(f *os.File) error {
 	var disk syscall.Statfs_t
-	err := syscall.Fstatfs(int(f.Fd()), &disk) //nolint:gosec // a descriptor
+	err := syscall.Fstatfs(int(f.Fd()), &disk)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("read the free disk space: %w", err)

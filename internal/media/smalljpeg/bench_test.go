@@ -14,7 +14,7 @@ import (
 func noise(b testing.TB, side int) []byte {
 	b.Helper()
 	img := image.NewGray(image.Rect(0, 0, side, side))
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // pixels
+	r := rand.New(rand.NewPCG(1, 2))
 	for i := range img.Pix {
 		img.Pix[i] = byte(r.Uint32())
 	}

@@ -24,7 +24,7 @@ func (t *table) next(bits uint64) (symbol byte, n int) {
 	if found := t.fast[bits>>(64-lookup)]; found != 0 {
 		return byte(found >> 8), int(found & 63)
 	}
-	return t.find(uint32(bits >> 48)) //nolint:gosec // 16 bits
+	return t.find(uint32(bits >> 48))
 }
 
 // newTable reads a table, and returns what follows it.

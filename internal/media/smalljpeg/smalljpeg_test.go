@@ -28,8 +28,10 @@ func fixture(tb testing.TB, name string) []byte {
 // The result looks like the whole picture that is scaled down afterwards.
 func TestSmallPicturesLookLikeLargeOnes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"420.jpg", "422-restart.jpg", "444.jpg", "440.jpg", "411.jpg", "grey.jpg",
-		"progressive.jpg", "progressive-grey.jpg"} {
+	for _, name := range []string{
+		"420.jpg", "422-restart.jpg", "444.jpg", "440.jpg", "411.jpg", "grey.jpg",
+		"progressive.jpg", "progressive-grey.jpg",
+	} {
 		file := fixture(t, name)
 		whole, err := jpeg.Decode(bytes.NewReader(file))
 		if err != nil {

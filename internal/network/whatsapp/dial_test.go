@@ -19,7 +19,7 @@ func TestTLSFailuresSayWhatFailed(t *testing.T) {
 	good := httptest.NewTLSServer(nothing)
 	plain := httptest.NewServer(nothing)
 	old := httptest.NewUnstartedServer(nothing)
-	old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} //nolint:gosec // on purpose
+	old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	old.StartTLS()
 	for _, srv := range []*httptest.Server{good, plain, old} {
 		t.Cleanup(srv.Close)

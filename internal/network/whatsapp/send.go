@@ -86,8 +86,10 @@ func (c *conn) lookUp(ctx context.Context, pn types.JID) (types.JID, error) {
 	}
 	lid := found[pn].LID
 	if lid.IsEmpty() {
-		return types.EmptyJID, &network.Rejected{Code: postern.RecipientNotFound,
-			Detail: "the number is not on the network"}
+		return types.EmptyJID, &network.Rejected{
+			Code:   postern.RecipientNotFound,
+			Detail: "the number is not on the network",
+		}
 	}
 	return lid.ToNonAD(), nil
 }

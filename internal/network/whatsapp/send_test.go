@@ -47,8 +47,10 @@ func TestCopyForTheRecipient(t *testing.T) {
 			},
 		)
 		o.saw(
-			&waBinary.Node{Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": recipient},
-				Content: []waBinary.Node{enc}},
+			&waBinary.Node{
+				Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": recipient},
+				Content: []waBinary.Node{enc},
+			},
 		)
 		if stopped || o.fate != unseen {
 			t.Fatal("another stanza was taken for the message")

@@ -160,8 +160,10 @@ func text(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 // authorize lets in the user who is signed in, and sends the browser back.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	for name, want := range map[string]string{"client_id": ClientID, "response_type": "code", "scope": "openid email",
-		"code_challenge_method": "S256", "tenant": "1"} {
+	for name, want := range map[string]string{
+		"client_id": ClientID, "response_type": "code", "scope": "openid email",
+		"code_challenge_method": "S256", "tenant": "1",
+	} {
 		if got := q.Get(name); got != want {
 			http.Error(w, fmt.Sprintf("%s is %q, want %q", name, got, want), http.StatusBadRequest)
 			return
@@ -217,8 +219,10 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	case p.fault == Endless:
 		flood(w)
 	default:
-		answer(w, http.StatusOK, map[string]any{"access_token": "a", "token_type": "Bearer", "expires_in": 60,
-			"id_token": p.sign(p.claims(asked))})
+		answer(w, http.StatusOK, map[string]any{
+			"access_token": "a", "token_type": "Bearer", "expires_in": 60,
+			"id_token": p.sign(p.claims(asked)),
+		})
 	}
 }
 
@@ -243,8 +247,10 @@ func flood(w http.ResponseWriter) {
 
 func (p *Provider) claims(asked url.Values) map[string]any {
 	now := time.Now()
-	c := map[string]any{"iss": p.URL, "aud": ClientID, "sub": p.person.Subject, "nonce": asked.Get("nonce"),
-		"iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "auth_time": now.Unix()}
+	c := map[string]any{
+		"iss": p.URL, "aud": ClientID, "sub": p.person.Subject, "nonce": asked.Get("nonce"),
+		"iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "auth_time": now.Unix(),
+	}
 	if p.person.Email != "" {
 		c["email"] = p.person.Email
 	}

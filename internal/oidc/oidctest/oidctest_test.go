@@ -69,8 +69,10 @@ func TestACodeIsForWhoHasAllThatBelongsToIt(t *testing.T) {
 		"other address":  {Secret, url.Values{"redirect_uri": {"https://another.example"}}, http.StatusBadRequest},
 		"other grant":    {Secret, url.Values{"grant_type": {"password"}}, http.StatusBadRequest},
 	} {
-		form := url.Values{"grant_type": {"authorization_code"}, "code": {p.code(t, nil)}, "redirect_uri": {back},
-			"code_verifier": {verifier}}
+		form := url.Values{
+			"grant_type": {"authorization_code"}, "code": {p.code(t, nil)}, "redirect_uri": {back},
+			"code_verifier": {verifier},
+		}
 		for n, v := range tt.form {
 			form[n] = v
 		}
@@ -95,8 +97,10 @@ func TestTokensAreSignedUnlessTheyAreToBeWrong(t *testing.T) {
 	p := Start(t)
 	for fault, want := range map[Fault]bool{"": true, OtherKey: false, AlgNone: false} {
 		p.Fail(fault)
-		form := url.Values{"grant_type": {"authorization_code"}, "code": {p.code(t, nil)}, "redirect_uri": {back},
-			"code_verifier": {verifier}}
+		form := url.Values{
+			"grant_type": {"authorization_code"}, "code": {p.code(t, nil)}, "redirect_uri": {back},
+			"code_verifier": {verifier},
+		}
 		_, token := p.redeem(t, Secret, form)
 		said, signature, _ := cut(token)
 		b, err := base64.RawURLEncoding.DecodeString(signature)

@@ -748,8 +748,19 @@ func TestNamesDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[string][]string{}
 	for _, parts := range [][]string{
-		{"a", "b"}, {"a b"}, {"a%20b"}, {"a", "b", ""}, {"a\x00b"}, {"a", "", "b"}, {"ä"}, {"\xff"}, {"a+b"}, {"%"}, {""},
-		{"~"}, {"\x7f"},
+		{"a", "b"},
+		{"a b"},
+		{"a%20b"},
+		{"a", "b", ""},
+		{"a\x00b"},
+		{"a", "", "b"},
+		{"ä"},
+		{"\xff"},
+		{"a+b"},
+		{"%"},
+		{""},
+		{"~"},
+		{"\x7f"},
 	} {
 		name := nameOf(parts...)
 		if other, ok := seen[name]; ok {
