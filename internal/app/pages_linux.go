@@ -27,7 +27,8 @@ func dropStartPages() error {
 	defer f.Close()
 	parts, err := unchangedParts(f, program)
 	for _, p := range parts {
-		if _, _, failed := syscall.Syscall(syscall.SYS_MADVISE, p.from, p.to-p.from, syscall.MADV_DONTNEED); failed != 0 {
+		_, _, failed := syscall.Syscall(syscall.SYS_MADVISE, p.from, p.to-p.from, syscall.MADV_DONTNEED)
+		if failed != 0 {
 			err = errors.Join(err, failed)
 		}
 	}
@@ -41,7 +42,8 @@ type part struct{ from, to uintptr }
 // page that was changed would be lost. The form of the text is that of /proc/pid/smaps (proc(5)).
 func unchangedParts(smaps io.Reader, program string) (list []part, err error) {
 	var p part
-	for lines := bufio.NewScanner(smaps); lines.Scan(); {
+	lines := bufio.NewScanner(smaps)
+	for lines.Scan() {
 		line := lines.Text()
 		switch {
 		case strings.HasSuffix(line, " "+program):
@@ -58,7 +60,7 @@ func unchangedParts(smaps io.Reader, program string) (list []part, err error) {
 			list, p = append(list, p), part{}
 		}
 	}
-	return list, nil
+	return list, lines.Err()
 }
 
 // hasOwnPages reports whether a line counts changed pages, in memory or swapped out.

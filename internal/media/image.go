@@ -116,10 +116,13 @@ func (c *Converter) Thumbnail(ctx context.Context, path string) (b []byte) {
 		return nil
 	}
 	defer c.pixels.Release(pixels)
-	_ = c.decodeNow(ctx, quickDecode, path, func(img image.Image) error {
+	err = c.decodeNow(ctx, quickDecode, path, func(img image.Image) error {
 		b = thumbnail(img, orientation(path, "image/jpeg"))
 		return nil
 	})
+	if err != nil {
+		return nil
+	}
 	return b
 }
 

@@ -58,8 +58,9 @@ func (l *liveSession) lookForFiles(wait time.Duration) {
 	}
 }
 
-// begin begins to fetch a file, unless that is under way or enough others are. If another number of
-// files has ended since the file was read, it may be one of them; whoever ended looks again.
+// begin begins to fetch a file, unless that is under way or enough others are. ended is the number of
+// fetches that had ended when the list of files was read. If more have ended since, the list is out of
+// date, and begin does nothing: each fetch that ends reads the list again.
 func (l *liveSession) begin(f store.MediaRow, ended int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

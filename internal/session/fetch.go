@@ -81,8 +81,9 @@ func (f *fetcher) begin(ctx context.Context) time.Duration {
 	return wait
 }
 
-// start begins to fetch a file, unless that is under way or enough others are. If another number of
-// fetches has ended since the file was read, it may be one of them; the next look is due then.
+// start begins to fetch a file, unless that is under way or enough others are. ended is the number of
+// fetches that had ended when the list of files was read. If more have ended since, the list is out of
+// date, and start does nothing: each fetch that ends has the list read again.
 func (f *fetcher) start(ctx context.Context, row store.MediaRow, ended int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -145,8 +145,8 @@ func (o *Attempt) outcome() []any {
 		completed = 0
 	}
 	return []any{
-		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.NotBefore, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Reason,
-		o.Answer, completed, o.newRound,
+		o.Row, o.DeliveryID, o.Status, o.Number, o.DueAt, o.NotBefore, o.At, int64(o.Ended - o.At), o.HTTPStatus,
+		o.Reason, o.Answer, completed, o.newRound,
 	}
 }
 

@@ -147,7 +147,8 @@ func (s Deliveries) Hasten(ctx context.Context, endpoint postern.EndpointID, now
 	limit int,
 ) (n int, last int64, err error) {
 	return s.makeDue(ctx, `SELECT n, id FROM delivery d WHERE `+waiting+` AND last_attempt_at <= $3
-		AND attempts > 2 * hastened AND n > $4 ORDER BY n LIMIT $5 + 0`, []any{endpoint, now, attempted, after, limit}, now, 1)
+		AND attempts > 2 * hastened AND n > $4 ORDER BY n LIMIT $5 + 0`,
+		[]any{endpoint, now, attempted, after, limit}, now, 1)
 }
 
 // Probe makes a delivery of an endpoint due now that waits for another attempt, and returns 1 if

@@ -266,8 +266,8 @@ func TestDeliveriesThatWaitAreHastenedOldestFirst(t *testing.T) {
 			list, err := db.Deliveries.Due(t.Context(), id, now, true, most)
 			for i, one := range list {
 				err = errors.Join(err, db.Deliveries.FinishAttempt(t.Context(), Attempt{
-					DeliveryID: one.ID, Row: one.Row, EndpointID: id, Number: one.Attempts + 1, At: now, Ended: now, Reason: "status",
-					HTTPStatus: 500, Status: postern.DeliveryPending, DueAt: later.Add(-time.Duration(i) * time.Minute),
+					DeliveryID: one.ID, Row: one.Row, EndpointID: id, Number: one.Attempts + 1, At: now, Ended: now,
+					Reason: "status", HTTPStatus: 500, Status: postern.DeliveryPending, DueAt: later.Add(-time.Duration(i) * time.Minute),
 				}))
 			}
 			if err != nil {
@@ -285,7 +285,8 @@ func TestDeliveriesThatWaitAreHastenedOldestFirst(t *testing.T) {
 		fail(other.ID, testNow, 4)
 		hasten(testNow.Add(time.Second), 2, 2)
 		due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(time.Second), false, 10)
-		if err != nil || len(due) != 2 || due[0].ID != failed[0].ID || due[1].ID != failed[1].ID || due[0].Earlier != 1 {
+		if err != nil || len(due) != 2 || due[0].ID != failed[0].ID || due[1].ID != failed[1].ID ||
+			due[0].Earlier != 1 {
 			t.Errorf("due are %+v: %v", due, err)
 		}
 		hasten(testNow.Add(time.Second), 10, 1)

@@ -244,7 +244,8 @@ type Outage struct {
 
 // Outage returns the outage of an endpoint; zero if it does not fail.
 func (s Endpoints) Outage(ctx context.Context, id postern.EndpointID) (o Outage, err error) {
-	err = s.db.Row(ctx, `SELECT failing_since, failures FROM endpoint WHERE id = $1`, []any{id}, &o.Failing, &o.Failures)
+	err = s.db.Row(ctx, `SELECT failing_since, failures FROM endpoint WHERE id = $1`, []any{id},
+		&o.Failing, &o.Failures)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && o.Failing == 0 {
 		return Outage{}, nil
 	}

@@ -38,7 +38,9 @@ func (w *world) count(e postern.Endpoint, status postern.DeliveryStatus) (n int)
 	return n
 }
 
-// The times in this test are those of the bubble's clock.
+// In this file all times and sleeps are those of synctest's clock, which moves only when every goroutine
+// of the test waits: a sleep takes no time, and a slow machine changes nothing.
+
 func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		events                int

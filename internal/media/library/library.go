@@ -95,7 +95,7 @@ func Discard(f *os.File) {
 type Taken struct {
 	postern.Media
 
-	Thumbnail []byte // of a picture, for [Library.Prepare]; nil if there is none yet
+	Thumbnail []byte // a small JPEG of a photo; nil if Prepare still has to make it
 }
 
 // Take reads a file to send of at most [postern.MaxMedia] bytes and keeps it; see [Library.Keep]. It

@@ -311,7 +311,8 @@ func TestThumbnailIsMadeOnce(t *testing.T) {
 	taking(content)
 	late, early := preparing(Taken{Media: kept.Media}, postern.KindImage), preparing(kept, postern.KindImage)
 	if len(kept.Thumbnail) == 0 || !bytes.Equal(late.Thumbnail, kept.Thumbnail) {
-		t.Errorf("thumbnails of %d bytes when it was stored and %d when it is sent", len(kept.Thumbnail), len(late.Thumbnail))
+		t.Errorf("thumbnails of %d bytes when it was stored and %d when it is sent",
+			len(kept.Thumbnail), len(late.Thumbnail))
 	}
 	if early.Description != late.Description || !bytes.Equal(early.Thumbnail, late.Thumbnail) {
 		t.Errorf("with its thumbnail the picture is %+v, without %+v", early.Description, late.Description)
