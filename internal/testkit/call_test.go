@@ -15,8 +15,7 @@ func TestCallsAreReported(t *testing.T) {
 		hooks := c.Receive("call.received", "message.received")
 		d := c.Link(phone)
 		called := func(n int) map[string]any {
-			hooks.AwaitCount(postern.CallReceived, n)
-			call, _ := hooks.Await(postern.CallReceived)[n-1].Event["call"].(map[string]any)
+			call, _ := hooks.AwaitCount(postern.CallReceived, n)[n-1].Event["call"].(map[string]any)
 			return call
 		}
 		var ringing struct{ CallID string }

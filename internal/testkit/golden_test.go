@@ -134,8 +134,7 @@ func (g *golden) receives(t *testing.T, members map[string]any) map[string]strin
 	got := map[string]string{"message.received": g.arrived()}
 	if members["media"] != nil {
 		g.files++
-		g.hooks.AwaitCount(postern.MediaReadyEv, g.files)
-		got["media.ready"] = string(g.hooks.Await(postern.MediaReadyEv)[g.files-1].Body)
+		got["media.ready"] = string(g.hooks.AwaitCount(postern.MediaReadyEv, g.files)[g.files-1].Body)
 	}
 	return got
 }
@@ -156,8 +155,7 @@ func (g *golden) receivesRaw(t *testing.T, msg *waE2E.Message) map[string]string
 // arrived returns the next message.received.
 func (g *golden) arrived() string {
 	g.received++
-	g.hooks.AwaitCount(postern.MessageReceived, g.received)
-	return string(g.hooks.Await(postern.MessageReceived)[g.received-1].Body)
+	return string(g.hooks.AwaitCount(postern.MessageReceived, g.received)[g.received-1].Body)
 }
 
 // compareGolden compares JSON texts with the golden file of a kind.

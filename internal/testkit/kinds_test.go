@@ -90,8 +90,7 @@ func receiveKind(
 
 // received returns the message of the n-th message.received; the ones before have arrived.
 func received(hooks *testkit.Receiver, n int) map[string]any {
-	hooks.AwaitCount(postern.MessageReceived, n)
-	message, _ := hooks.Await(postern.MessageReceived)[n-1].Event["message"].(map[string]any)
+	message, _ := hooks.AwaitCount(postern.MessageReceived, n)[n-1].Event["message"].(map[string]any)
 	return message
 }
 

@@ -155,13 +155,12 @@ func receiveFile(t *testing.T, c *testkit.Client, d postern.Device, hooks *testk
 	t.Helper()
 	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound",
 		withFile(file, tt.members, map[string]any{"from": customer}), 200, nil)
-	hooks.AwaitCount(postern.MediaReadyEv, n)
-	arrived, _ := hooks.Await(postern.MessageReceived)[n-1].Event["message"].(map[string]any)
+	arrived, _ := hooks.AwaitCount(postern.MessageReceived, n)[n-1].Event["message"].(map[string]any)
 	before, _ := arrived["media"].(map[string]any)
 	if arrived["type"] != tt.members["type"] || before["status"] != "pending" || before["sha256"] != nil {
 		t.Errorf("message.received = %v", arrived)
 	}
-	message, _ := hooks.Await(postern.MediaReadyEv)[n-1].Event["message"].(map[string]any)
+	message, _ := hooks.AwaitCount(postern.MediaReadyEv, n)[n-1].Event["message"].(map[string]any)
 	after, _ := message["media"].(map[string]any)
 	if message["id"] != arrived["id"] || after["id"] != before["id"] || after["sha256"] != file.SHA256 ||
 		after["status"] != "ready" {

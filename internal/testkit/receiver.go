@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -156,8 +157,7 @@ func (r *Receiver) AwaitRefused(n int) {
 func (r *Receiver) Await(kinds ...postern.EventType) (list []Delivery) {
 	r.kit.t.Helper()
 	r.await("the webhooks "+join(kinds), func() bool {
-		list = slices.DeleteFunc(slices.Clone(r.deliveries),
-			func(d Delivery) bool { return !slices.Contains(kinds, d.Type()) })
+		list = r.ofKinds(kinds)
 		missing := slices.Clone(kinds)
 		for _, d := range list {
 			if i := slices.Index(missing, d.Type()); i >= 0 {
@@ -166,6 +166,14 @@ func (r *Receiver) Await(kinds ...postern.EventType) (list []Delivery) {
 		}
 		return len(missing) == 0
 	})
+	return list
+}
+
+// ofKinds returns the deliveries of these kinds so far in order of their sequence. The caller
+// holds the lock.
+func (r *Receiver) ofKinds(kinds []postern.EventType) []Delivery {
+	list := slices.DeleteFunc(slices.Clone(r.deliveries),
+		func(d Delivery) bool { return !slices.Contains(kinds, d.Type()) })
 	slices.SortStableFunc(list, func(a, b Delivery) int { return a.Sequence() - b.Sequence() })
 	return list
 }
@@ -207,8 +215,17 @@ func (r *Receiver) All() []Delivery {
 	return slices.Clone(r.deliveries)
 }
 
-// AwaitCount waits until n deliveries of a kind have arrived.
-func (r *Receiver) AwaitCount(kind postern.EventType, n int) {
+// AwaitCount waits until n deliveries of a kind have arrived. It returns all deliveries of this
+// kind in order of their sequence. Deliveries of another kind may still be missing, even of events
+// that came first.
+func (r *Receiver) AwaitCount(kind postern.EventType, n int) (list []Delivery) {
 	r.kit.t.Helper()
-	r.await(string(kind), func() bool { return r.counts[kind] >= n })
+	r.await(fmt.Sprint(n, " webhooks ", kind), func() bool {
+		if r.counts[kind] < n {
+			return false
+		}
+		list = r.ofKinds([]postern.EventType{kind})
+		return true
+	})
+	return list
 }

@@ -51,8 +51,7 @@ func TestVideosHaveThumbnails(t *testing.T) {
 			}
 			c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound",
 				withFile(file, map[string]any{"type": "video"}, map[string]any{"from": customer}), 200, nil)
-			hooks.AwaitCount(postern.MediaReadyEv, i+1)
-			message, _ := hooks.Await(postern.MediaReadyEv)[i].Event["message"].(map[string]any)
+			message, _ := hooks.AwaitCount(postern.MediaReadyEv, i+1)[i].Event["message"].(map[string]any)
 			id, _ := from(message["media"], "id").(string)
 			check("a video that arrived after the fault "+fault, postern.MediaID(id))
 			other := k.Workspace("growth")

@@ -78,8 +78,7 @@ func TestBetterCopiesAndAlbumsArriveAsPictures(t *testing.T) {
 			t.Errorf("the announcement of an album arrives as %v", e)
 		}
 		var ready []string
-		a.hooks.AwaitCount(postern.MediaReadyEv, len(arrived))
-		for _, e := range a.hooks.Await(postern.MediaReadyEv) {
+		for _, e := range a.hooks.AwaitCount(postern.MediaReadyEv, len(arrived)) {
 			message, _ := e.Event["message"].(map[string]any)
 			ready = append(ready, fmt.Sprint(message["id"]))
 		}
