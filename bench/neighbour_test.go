@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +20,8 @@ import (
 	"postern/internal/db/dbtest"
 	"postern/internal/store/storetest"
 )
+
+var beside = flag.String("beside", "", "let a neighbour suffer only from the attacks whose names contain this")
 
 const (
 	watchedFor     = 15 * time.Second // each quiet and each loud sample
@@ -53,6 +56,9 @@ func neighbour(t *testing.T) (list []figure) {
 		s := newStreet(t, engine.url)
 		idle := s.resident()
 		for _, a := range attacks() {
+			if !strings.Contains(a.name, *beside) {
+				continue
+			}
 			usage := figure{
 				name: "p99 of a neighbour's GET /v1/usage on " + engine.name + " beside " + a.name, unit: "µs",
 				ceiling: usageAllowed, extra: "bare: nobody attacks",
@@ -65,7 +71,7 @@ func neighbour(t *testing.T) (list []figure) {
 				name: "resident memory above idle on " + engine.name + " beside " + a.name, unit: "kB", ceiling: 1,
 				extra: "the highest; bare: what is allowed",
 			}
-			for range 3 {
+			for range rounds {
 				quiet := s.sample("")
 				loud := s.sample(a.name)
 				usage.bare, usage.ours = append(usage.bare, quiet.usage), append(usage.ours, loud.usage)

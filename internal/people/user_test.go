@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"postern/internal/access"
 	"postern/internal/gateway"
@@ -292,10 +293,10 @@ func TestT16ParallelSignInsDelayNobodyElse(t *testing.T) {
 	}
 	h.mu.Unlock()
 	known := h.line(true)
-	h.pass() // one of those being hashed is done
+	h.hashed(true, 0) // one of those being hashed is done
 	<-known
 	for range maxHashOfQueue + 2 {
-		h.pass()
+		h.hashed(true, 0)
 	}
 	<-turn
 	for range maxHashOfQueue {
@@ -333,7 +334,7 @@ func TestSlotOfWhoLeavesGoesOn(t *testing.T) {
 	}
 	first, second, third := h.line(false), h.line(true), h.line(false)
 	h.forget(second)
-	h.pass()
+	h.hashed(true, 0)
 	h.forget(first) // it had its turn already
 	for i, turn := range []chan struct{}{first, third} {
 		select {
@@ -341,6 +342,40 @@ func TestSlotOfWhoLeavesGoesOn(t *testing.T) {
 		default:
 			t.Errorf("caller %d of 2 still waits", i+1)
 		}
+	}
+}
+
+// After the password of a stranger, the next stranger waits, and a known browser does not.
+func TestT16StrangersLeaveMostOfTheProcessor(t *testing.T) {
+	t.Parallel()
+	h, rests := newHashing(64), []time.Duration{}
+	h.free = 1
+	h.after = func(d time.Duration, _ func()) { rests = append(rests, d) }
+	has := func(turn chan struct{}) bool {
+		select {
+		case <-turn:
+			return true
+		default:
+			return false
+		}
+	}
+	h.line(false)
+	stranger := h.line(false)
+	h.hashed(false, time.Second)
+	if want := []time.Duration{strangersRest * time.Second}; has(stranger) || !slices.Equal(rests, want) {
+		t.Errorf("the next stranger has the slot: %t; rests %v, want %v", has(stranger), rests, want)
+	}
+	known := h.line(true)
+	if !has(known) {
+		t.Error("a known browser waits for strangers")
+	}
+	h.rested()
+	if has(stranger) {
+		t.Error("two passwords are hashed at the same time")
+	}
+	h.hashed(true, time.Second)
+	if !has(stranger) || len(rests) != 1 {
+		t.Errorf("the stranger has the slot: %t, after the rests %v", has(stranger), rests)
 	}
 }
 
