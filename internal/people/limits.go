@@ -14,9 +14,9 @@ const (
 	hashMemory     = 7 << 10 // KiB
 	hashPasses     = 5
 	maxHashing     = 4  // passwords hashed at the same time, with 7 MiB each
-	maxHashQueue   = 64 // passwords of strangers that are being hashed or wait for it
+	maxHashQueue   = 32 // passwords of strangers that are being hashed or wait for it
 	maxHashOfQueue = 4  // the same of one network, or of one account that is known to its browser
-	strangersRest  = 3  // times what a stranger's hash took: strangers get a quarter of the slots' time
+	strangersRest  = 7  // times what a stranger's hash took: strangers get an eighth of the slots' time
 	maxSessions    = postern.MaxSignIns
 	maxPasskeys    = postern.MaxPasskeys
 	maxIdentities  = postern.MaxIdentities
