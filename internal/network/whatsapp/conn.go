@@ -78,6 +78,7 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 // its own.
 func newClient(device *store.Device, log *tap, dial, media *http.Client) *whatsmeow.Client {
 	cli := whatsmeow.NewClient(device, log)
+	shrink(cli)
 	cli.SetPreLoginHTTPClient(dial)
 	cli.SetWebsocketHTTPClient(dial)
 	cli.SetMediaHTTPClient(media)

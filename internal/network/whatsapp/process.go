@@ -3,7 +3,9 @@ package whatsapp
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
+	"unsafe"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/store"
@@ -55,4 +57,17 @@ func claimProcess(rootKey []byte, name string) error {
 	store.DeviceProps.Os = new(name)
 	process.claimed, process.root, process.name = true, root, name
 	return nil
+}
+
+// shrink replaces the map of the last messages that a client has sent. whatsmeow makes it for all
+// 256 of them at once, which takes 37 kB for each device, also for those that only receive; the new
+// map grows with the messages. The client must not be in use yet. With a version of whatsmeow that
+// has no such map, nothing changes (decision 0039).
+func shrink(cli *whatsmeow.Client) {
+	field := reflect.ValueOf(cli).Elem().FieldByName("recentMessagesMap")
+	if !field.IsValid() || field.Kind() != reflect.Map {
+		return
+	}
+	at := unsafe.Pointer(field.UnsafeAddr()) //nolint:gosec // of a field of this type; reflect cannot set it
+	reflect.NewAt(field.Type(), at).Elem().Set(reflect.MakeMap(field.Type()))
 }
