@@ -23,7 +23,8 @@ const (
 
 	resendFirst    = 15 * time.Second // after an attempt with unknown outcome on a live connection
 	resendMax      = 10 * time.Minute
-	sendBatch      = 64
+	sendBatch      = 64 // messages that the sender reads at a time at most
+	smallestBatch  = 8  // more than the files that are prepared ahead
 	replyTime      = 24 * time.Hour  // after an inbound message, during which no pace applies to replies
 	sendGrace      = 5 * time.Second // for sends in progress when the server stops
 	storeRetryWait = 2 * time.Second

@@ -40,6 +40,7 @@ type liveSession struct {
 	// Used by the sending goroutine only.
 	retry  map[postern.MessageID]resend
 	turns  map[store.ChatKind]*turns // of the lanes; with a pace for each kind of chat
+	batch  int                       // messages to read next
 	behind int                       // actions that the last batch found waiting for a repetition
 	ended  *store.FinishOutbound     // the outcome of the last attempt, to be written with what is next
 	ending []func() error            // wait for the outcomes before it
@@ -73,7 +74,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
 	l := &liveSession{
 		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
-		retry: map[postern.MessageID]resend{}, turns: newTurns(),
+		retry: map[postern.MessageID]resend{}, turns: newTurns(), batch: sendBatch,
 		files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
 		loads: downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
 	}
@@ -220,13 +221,14 @@ func (l *liveSession) sendBatch() (tried int, err error) {
 	if err := l.forget(); err != nil {
 		return 0, err
 	}
-	limit := sendBatch + len(l.retry) + l.behind
+	limit := l.batch + len(l.retry) + l.behind
 	waiting, err := l.e.db.Outbox.Next(l.ctx, l.id, l.held, limit)
 	if err != nil {
 		return 0, err
 	}
 	turns := l.turns[allChats]
 	tried, _, err = l.sendSome(turns.order(waiting, limit), turns, func(store.QueuedMessage) time.Duration { return 0 })
+	l.batch = min(max(2*tried, smallestBatch), sendBatch) // messages that wait for their files are read again and again
 	return tried, err
 }
 
