@@ -371,10 +371,10 @@ func (a *App) Gateway() *gateway.Gateway { return a.gateway }
 // People returns the operations on users for code inside the process, such as the demo.
 func (a *App) People() *people.People { return a.people }
 
-// forgetStart gives back the memory that only the start needed: at once, and again when most devices are
-// connected.
+// forgetStart gives back the memory that only the start needed: at once, and again while the devices
+// connect, for about a minute.
 func (a *App) forgetStart(ctx context.Context) error {
-	for _, wait := range []time.Duration{0, 2 * time.Second, time.Minute} {
+	for wait := time.Duration(0); wait < time.Minute; wait = max(2*wait, time.Second) {
 		if postern.Sleep(ctx, wait) != nil {
 			return nil
 		}
