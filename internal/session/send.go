@@ -176,14 +176,14 @@ func (l *liveSession) idle() bool {
 func (l *liveSession) drain() {
 	l.held = nil
 	for {
-		n, err := l.sendBatch()
+		more, err := l.sendBatch()
 		switch {
 		case err != nil:
 			l.later(storeRetryWait, err)
-		case n > 0:
-			if l.wasKicked() {
-				l.held = nil // what they wait for may be there
-			}
+		case l.wasKicked():
+			l.held = nil // what they wait for may be there
+			continue
+		case more:
 			continue
 		}
 		if l.idle() {
@@ -204,32 +204,35 @@ func (l *liveSession) later(wait time.Duration, why error) {
 	time.AfterFunc(wait, l.kick)
 }
 
-// sendBatch sends the first messages of the lanes in their turns and returns how many it
-// tried.
-func (l *liveSession) sendBatch() (tried int, err error) {
+// sendBatch sends the first messages of the lanes in their turns, and reports whether the queue may
+// have more that can be sent now. Messages that are queued meanwhile kick the sender.
+func (l *liveSession) sendBatch() (more bool, err error) {
 	if l.stopped() {
-		return 0, nil
+		return false, nil
 	}
 	l.look()
 	pace, err := l.paceOf(l.ctx)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	if pace != (postern.Pace{}) {
-		return l.sendPaced(pace)
+		tried, err := l.sendPaced(pace)
+		return tried > 0, err
 	}
 	if err := l.forget(); err != nil {
-		return 0, err
+		return false, err
 	}
 	limit := l.batch + len(l.retry) + l.behind
 	waiting, err := l.e.db.Outbox.Next(l.ctx, l.id, l.held, limit)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	turns := l.turns[allChats]
-	tried, _, err = l.sendSome(turns.order(waiting, limit), turns, func(store.QueuedMessage) time.Duration { return 0 })
+	list := turns.order(waiting, limit)
+	tried, _, err := l.sendSome(list, turns, func(store.QueuedMessage) time.Duration { return 0 })
 	l.batch = min(max(2*tried, smallestBatch), sendBatch) // messages that wait for their files are read again and again
-	return tried, err
+	seen := len(list) < limit && len(l.held) < maxHeld && !l.wasUrged(nil)
+	return tried > 0 && !seen, err
 }
 
 // forget removes the resends of messages that have ended.
