@@ -23,10 +23,10 @@ const (
 
 	resendFirst    = 15 * time.Second // after an attempt with unknown outcome on a live connection
 	resendMax      = 10 * time.Minute
-	sendBatch      = 64 // messages that the sender reads at a time at most
-	smallestBatch  = 8  // more than the files that are prepared ahead
-	replyTime      = 24 * time.Hour  // after an inbound message, during which no pace applies to replies
-	sendGrace      = 5 * time.Second // for sends in progress when the server stops
+	sendBatch      = 64                     // messages that the sender reads at a time at most
+	smallestBatch  = 1 + devicePreparations // the files of the messages behind the first are prepared ahead
+	replyTime      = 24 * time.Hour         // after an inbound message, during which no pace applies to replies
+	sendGrace      = 5 * time.Second        // for sends in progress when the server stops
 	storeRetryWait = 2 * time.Second
 
 	// codesAgain is the remaining time of a link attempt below which no new codes
