@@ -115,6 +115,7 @@ func (h *head) read(z *html.Tokenizer) error {
 			if titled {
 				h.title = cmp.Or(h.title, line(string(z.Text()), maxTitle))
 			}
+		default: // comments and the type of the document say nothing
 		}
 	}
 }

@@ -153,8 +153,9 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 		return m.pin(a.Content.PinSeconds(), at)
 	case KindStar:
 		return m.star(a.Content.IsStar(), at)
+	default:
+		return "", false
 	}
-	return "", false
 }
 
 // actor identifies the contact whose action a is; "" for the account itself.
@@ -280,6 +281,7 @@ func (m Message) ActionEvent(t EventType, a Message) (Event, error) {
 		o.Pin = &Pin{From: a.From, FromLID: a.actor(), At: at}
 	case PollVote:
 		o.Vote = &Vote{From: a.From, FromLID: a.actor(), Options: m.Content.Poll.chosen(a.Content.Poll.Options), At: at}
+	default: // the message says it all
 	}
 	b, err := EncodeJSON(o)
 	return Event{

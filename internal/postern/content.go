@@ -203,9 +203,9 @@ func (c Content) checkOwn() error {
 		return c.Poll.check()
 	case KindImage, KindVideo, KindAudio, KindVoice, KindDocument, KindSticker:
 		return c.checkMedia()
-	case KindLiveLocation, KindEvent, KindCall, KindUnsupported:
+	default:
+		return Invalid("/type", "a message of this kind cannot be sent")
 	}
-	return Invalid("/type", "a message of this kind cannot be sent")
 }
 
 // checkMentions returns the people who are mentioned, in one form.

@@ -39,8 +39,9 @@ func (k Kind) HasMedia() bool {
 	switch k {
 	case KindImage, KindVideo, KindAudio, KindVoice, KindDocument, KindSticker:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // hasCaption reports whether messages of the kind may have a text beside their file.

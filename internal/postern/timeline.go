@@ -171,8 +171,9 @@ func (m Message) effect(a Message) (kind string, ok bool) {
 		return "edit", a.Direction == m.Direction
 	case KindRevoke:
 		return "delete", a.Direction == m.Direction
+	default:
+		return "", false
 	}
-	return "", false
 }
 
 func (a ActionTaken) entry(kind string) *TimelineAction {

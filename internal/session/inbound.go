@@ -86,8 +86,9 @@ func whyUnread(why postern.FailureCode) string {
 		return "the network sent it in a malformed envelope; ask the sender to write again"
 	case postern.MalformedContent:
 		return "it was decrypted, but its content is malformed; ask the sender to write again"
+	default:
+		return "it could not be decrypted; the sender's phone was asked to send it again"
 	}
-	return "it could not be decrypted; the sender's phone was asked to send it again"
 }
 
 func echo(d postern.Device, u network.Echo) arrival {

@@ -195,7 +195,8 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 		return err
 	case network.Paired:
 		return h.e.g.Sessions.Linked(ctx, h.d, h.link, u.Account, u.Number, u.DisplayName)
-	case network.Live, network.Inbound, network.Echo, network.Undecryptable, network.Receipt:
+	case network.Live, network.Inbound, network.Echo, network.Undecryptable, network.Receipt, network.Disappearing,
+		network.Offered, network.Starred:
 	}
 	return fmt.Errorf("a link attempt reported %T", u)
 }

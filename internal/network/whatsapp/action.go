@@ -35,8 +35,9 @@ func (c *conn) action(ctx context.Context, to types.JID, m network.Outbound) (*w
 		return c.vote(ctx, to, m)
 	case postern.KindPin:
 		return content.PinToWire(c.cli.BuildMessageKey(to, c.author(to, m.Target), id), m.Content, time.Now()), nil
+	default:
+		return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of action cannot be sent"}
 	}
-	return nil, &network.Rejected{Code: postern.NetworkRejected, Detail: "this kind of action cannot be sent"}
 }
 
 // author returns the network's name of who wrote the message that an action is about.

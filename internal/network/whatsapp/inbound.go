@@ -235,6 +235,7 @@ func (v *run) sawNotice(node *waBinary.Node) {
 		switch name := appstate.WAPatchName(c.AttrGetter().OptionalString("name")); name {
 		case state.Stars, state.Settings:
 			v.sync(name)
+		default: // nothing of ours
 		}
 	}
 }

@@ -38,6 +38,7 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		return c.confirm(ctx, to, m, types.ReceiptTypePlayed)
 	case postern.KindStar:
 		return s.star(ctx, c, to, m)
+	default: // a message, or an action that is sent as one
 	}
 	at, err := c.transmit(ctx, to, m)
 	for tries := 1; tries < staleTries && errors.Is(err, keys.ErrStale); tries++ {

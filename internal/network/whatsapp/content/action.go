@@ -30,8 +30,9 @@ func action(m *waE2E.Message) (in Incoming, ok bool) {
 		edited, _ := FromWire(p.GetEditedMessage())
 		c := postern.Content{Kind: postern.KindEdit, Text: edited.Content.Text, Truncated: edited.Content.Truncated}
 		return act(p.GetKey(), c), true
+	default:
+		return in, false
 	}
-	return in, false
 }
 
 // pin returns the pin that a message carries; ok is false if it is of an unknown type.

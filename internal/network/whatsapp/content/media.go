@@ -238,6 +238,7 @@ func betterOf(m *waE2E.Message) string {
 	case waE2E.MessageAssociation_HD_IMAGE_DUAL_UPLOAD, waE2E.MessageAssociation_HD_VIDEO_DUAL_UPLOAD,
 		waE2E.MessageAssociation_HEVC_VIDEO_DUAL_UPLOAD:
 		return Clip(a.GetParentMessageKey().GetID(), maxID)
+	default:
+		return ""
 	}
-	return ""
 }
