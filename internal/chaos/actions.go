@@ -8,6 +8,8 @@ import (
 )
 
 // The actions, as the vendor's ledger names them, and the events about them.
+//
+//nolint:gochecknoglobals // tables
 var (
 	actionKinds  = []string{"reaction", "edit", "revoke", "vote", star}
 	actionEvents = []string{"message.reaction", "message.edited", "message.deleted", "poll.vote", "message.starred"}
@@ -207,7 +209,7 @@ func (j *judging) shown(done []deed) {
 func (s Shows) has(m Message, kind, who, text string) bool {
 	switch kind {
 	case "reaction":
-		return slices.Contains(s.Reactions, struct{ From, Emoji string }{who, text})
+		return slices.Contains(s.Reactions, Reaction{who, text})
 	case "vote":
 		for _, v := range s.Votes {
 			if v.From == who {

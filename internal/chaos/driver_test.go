@@ -77,19 +77,19 @@ func (d *driver) reached(ctx context.Context, n int64) bool {
 	return true
 }
 
-func (d *driver) accept(url, id string) {
+func (d *driver) accept(base, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.accepted[url] = append(d.accepted[url], id)
+	d.accepted[base] = append(d.accepted[base], id)
 }
 
 // acceptedBy lists the messages that the process with a URL has accepted; with "", those
 // of all processes.
-func (d *driver) acceptedBy(url string) (ids []string) {
+func (d *driver) acceptedBy(base string) (ids []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for by, list := range d.accepted {
-		if url == "" || url == by {
+		if base == "" || base == by {
 			ids = append(ids, list...)
 		}
 	}
@@ -234,8 +234,8 @@ func (d *driver) insist(a chaos.Ask, r *rand.Rand) {
 
 // cancel asks for the end of a message.
 func (d *driver) cancel(id string) {
-	d.untilAnswered(func(url string) int {
-		status, _ := d.ask(url, http.MethodPost, "/v1/messages/"+id+"/cancel", map[string]any{}, "")
+	d.untilAnswered(func(base string) int {
+		status, _ := d.ask(base, http.MethodPost, "/v1/messages/"+id+"/cancel", map[string]any{}, "")
 		if status == http.StatusOK { // otherwise it was sent already, or an earlier request has canceled it
 			if err := d.notes.Write(chaos.Call{Canceled: id}); err != nil {
 				d.w.t.Error(err)
@@ -248,15 +248,15 @@ func (d *driver) cancel(id string) {
 // discard uploads a file and deletes it.
 func (d *driver) discard(text string) {
 	var file struct{ ID string }
-	d.untilAnswered(func(url string) int {
-		status, answer := d.ask(url, http.MethodPost, "/v1/media", map[string]any{"text": text}, "")
+	d.untilAnswered(func(base string) int {
+		status, answer := d.ask(base, http.MethodPost, "/v1/media", map[string]any{"text": text}, "")
 		if json.Unmarshal(answer, &file) != nil {
 			return 0
 		}
 		return status
 	})
-	d.untilAnswered(func(url string) int {
-		status, _ := d.ask(url, http.MethodDelete, "/v1/media/"+file.ID, nil, "")
+	d.untilAnswered(func(base string) int {
+		status, _ := d.ask(base, http.MethodDelete, "/v1/media/"+file.ID, nil, "")
 		if status == http.StatusNoContent {
 			d.discarded.Add(1)
 		}
@@ -265,12 +265,12 @@ func (d *driver) discard(text string) {
 }
 
 // untilAnswered makes a request until the gateway gives a final answer, whose status ask returns.
-func (d *driver) untilAnswered(ask func(url string) int) {
+func (d *driver) untilAnswered(ask func(base string) int) {
 	for {
-		url, changed := d.w.gateway.where()
+		base, changed := d.w.gateway.where()
 		status := 0
-		if url != "" {
-			status = ask(url)
+		if base != "" {
+			status = ask(base)
 		}
 		switch status {
 		case 0, http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -291,8 +291,8 @@ func (d *driver) untilAnswered(ask func(url string) int) {
 func (d *driver) untilTold(a chaos.Ask) (id string) {
 	limit := patience(d.w.t)
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-		url, changed := d.w.gateway.where()
-		if url == "" {
+		base, changed := d.w.gateway.where()
+		if base == "" {
 			select {
 			case <-changed:
 			case <-time.After(time.Until(deadline)):
@@ -301,7 +301,7 @@ func (d *driver) untilTold(a chaos.Ask) (id string) {
 			}
 			continue
 		}
-		told := d.post(url, a)
+		told := d.post(base, a)
 		if err := d.notes.Write(chaos.Call{Told: &told}); err != nil {
 			d.w.t.Error(err)
 			return ""
@@ -313,7 +313,7 @@ func (d *driver) untilTold(a chaos.Ask) (id string) {
 			d.throttled.Add(1)
 		case http.StatusConflict, http.StatusServiceUnavailable:
 		case http.StatusAccepted:
-			d.accept(url, told.MessageID)
+			d.accept(base, told.MessageID)
 			return told.MessageID
 		default:
 			return ""
@@ -337,7 +337,7 @@ func pause(changed <-chan struct{}) {
 	}
 }
 
-func (d *driver) post(url string, a chaos.Ask) chaos.Told {
+func (d *driver) post(base string, a chaos.Ask) chaos.Told {
 	told := chaos.Told{Key: a.Key}
 	ask := map[string]any{"deviceId": a.Device, "to": a.To, "body": a.Body, "whenDisconnected": "queue"}
 	if a.SendAt != "" {
@@ -351,7 +351,7 @@ func (d *driver) post(url string, a chaos.Ask) chaos.Told {
 		ask["type"] = "document"
 		ask["media"] = map[string]any{"data": fileWith(a.Body), "mimeType": "text/plain", "filename": "a.txt"}
 	}
-	status, body := d.ask(url, http.MethodPost, "/v1/messages", ask, a.Key)
+	status, body := d.ask(base, http.MethodPost, "/v1/messages", ask, a.Key)
 	var m struct{ ID string }
 	if status == http.StatusAccepted && json.Unmarshal(body, &m) != nil {
 		return told // the answer was cut off and says nothing
@@ -365,7 +365,7 @@ func fileWith(body string) []byte { return []byte(strings.Repeat(body, 100)) }
 
 // ask makes a request, and returns the status and the body of the answer; the status is 0 if the
 // connection broke.
-func (d *driver) ask(url, method, path string, body map[string]any, key string) (status int, answer []byte) {
+func (d *driver) ask(base, method, path string, body map[string]any, key string) (status int, answer []byte) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		d.w.t.Error(err)
@@ -374,7 +374,7 @@ func (d *driver) ask(url, method, path string, body map[string]any, key string) 
 	if body == nil {
 		text = nil
 	}
-	req, err := http.NewRequest(method, url+path, bytes.NewReader(text))
+	req, err := http.NewRequest(method, base+path, bytes.NewReader(text))
 	if err != nil {
 		d.w.t.Error(err)
 		return 0, nil

@@ -114,7 +114,15 @@ func newJudging(e Evidence) *judging {
 		stars: map[deed]Entry{},
 	}
 	j.Vendor = withQuestions(e.Vendor)
-	for _, c := range e.Calls {
+	j.indexCalls()
+	j.indexRows()
+	j.indexVendor()
+	j.indexEvents()
+	return j
+}
+
+func (j *judging) indexCalls() {
+	for _, c := range j.Calls {
 		if c.Ask != nil {
 			j.asks[c.Ask.Key], j.asked[c.Ask.Body] = *c.Ask, *c.Ask
 		}
@@ -122,21 +130,27 @@ func newJudging(e Evidence) *judging {
 			j.canceled[c.Canceled] = true
 		}
 	}
-	for _, m := range e.State.Messages {
+}
+
+func (j *judging) indexRows() {
+	for _, m := range j.State.Messages {
 		j.messages[m.ID], j.targets[target{m.Device, m.Chat, m.NetworkID}] = m, m.ID
 		if m.Direction == "outbound" {
 			j.written[m.Body] = append(j.written[m.Body], m)
 		} else {
-			at := networked{e.State.Devices[m.Device], m.NetworkID}
+			at := networked{j.State.Devices[m.Device], m.NetworkID}
 			j.taken[at] = append(j.taken[at], m.ID)
 		}
 	}
-	for _, a := range e.State.Actions {
+	for _, a := range j.State.Actions {
 		if a.Direction == "inbound" {
-			at := networked{e.State.Devices[a.Device], a.NetworkID}
+			at := networked{j.State.Devices[a.Device], a.NetworkID}
 			j.taken[at] = append(j.taken[at], a.ID)
 		}
 	}
+}
+
+func (j *judging) indexVendor() {
 	for _, v := range j.Vendor {
 		switch {
 		case v.Direction == "inbound":
@@ -151,7 +165,11 @@ func newJudging(e Evidence) *judging {
 			j.acted[networked{v.Account, v.NetworkID}] = v
 		}
 	}
-	for _, ev := range e.State.Events {
+}
+
+// indexEvents needs the indexes of what the events are about.
+func (j *judging) indexEvents() {
+	for _, ev := range j.State.Events {
 		if ev.Says.Message.ID != "" {
 			fact := [2]string{ev.Says.Message.ID, ev.Type}
 			j.eventOf[fact] = append(j.eventOf[fact], ev.ID)
@@ -163,13 +181,12 @@ func newJudging(e Evidence) *judging {
 			j.said[d] = append(j.said[d], ev.ID)
 		}
 	}
-	for _, p := range e.Posts {
+	for _, p := range j.Posts {
 		j.posted[p.EventID]++
 		if p.Answer/100 == 2 {
 			j.delivered[p.EventID] = true
 		}
 	}
-	return j
 }
 
 // isMessage reports whether entries of a type in the vendor's ledger are messages of the driver.

@@ -88,7 +88,7 @@ func innocent() chaos.Evidence {
 
 // reacted is what a message shows after somebody reacted to it.
 func reacted(who, emoji string) chaos.Shows {
-	return chaos.Shows{Reactions: []struct{ From, Emoji string }{{who, emoji}}}
+	return chaos.Shows{Reactions: []chaos.Reaction{{From: who, Emoji: emoji}}}
 }
 
 // reaction is the event about a reaction of the account.

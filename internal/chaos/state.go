@@ -50,13 +50,28 @@ type Message struct {
 
 // Shows is what a message shows of the actions on it.
 type Shows struct {
-	Reactions []struct{ From, Emoji string }
-	Votes     []struct {
-		From    string
-		Options []string
-	}
-	DeletedAt string
-	StarredAt string
+	Reactions []Reaction `json:"reactions"`
+	Votes     []Vote     `json:"votes"`
+	DeletedAt string     `json:"deletedAt"`
+	StarredAt string     `json:"starredAt"`
+}
+
+// Reaction is somebody's emoji on a message.
+type Reaction struct {
+	From  string `json:"from"` // number
+	Emoji string `json:"emoji"`
+}
+
+// Vote is somebody's choice in a poll.
+type Vote struct {
+	From    string   `json:"from"` // number
+	Options []string `json:"options"`
+}
+
+// Poll is the poll of a message, or as a vote the options that it chooses.
+type Poll struct {
+	Question string   `json:"question"`
+	Options  []string `json:"options"`
 }
 
 // Action is a row of the message table that acts on another message.
@@ -95,14 +110,11 @@ type Said struct {
 	Timestamp string `json:"timestamp"`
 	Sequence  int64  `json:"sequence"`
 	Message   struct {
-		ID       string                       `json:"id"`
-		Body     string                       `json:"body"`
-		Poll     struct{ Question string }    `json:"poll"`
-		Reaction struct{ From, Emoji string } `json:"reaction"`
-		Vote     struct {
-			From    string
-			Options []string
-		} `json:"vote"`
+		ID       string   `json:"id"`
+		Body     string   `json:"body"`
+		Poll     Poll     `json:"poll"`
+		Reaction Reaction `json:"reaction"`
+		Vote     Vote     `json:"vote"`
 	} `json:"message"`
 }
 
@@ -192,10 +204,7 @@ func (s *State) scanMessage(r *sql.Rows) error {
 	err := r.Scan(&m.ID, &m.Device, &m.Chat, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body, &m.FrameLeft,
 		&m.File, &m.N, &about, &kind, &extra, &state)
 	var more struct {
-		Poll struct {
-			Question string
-			Options  []string
-		}
+		Poll Poll `json:"poll"`
 	}
 	if extra != "" {
 		err = errors.Join(err, json.Unmarshal([]byte(extra), &more))
