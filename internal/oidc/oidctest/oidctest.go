@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -173,8 +174,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprintf(w, `<!doctype html><html lang="en"><title>Provider</title><link rel="icon" href="data:,"><main><h1>Sign in at the provider</h1><form method="get"><input type="hidden" name="pressed">`)
 		for name := range q {
-			fmt.Fprintf(w, `<input type="hidden" name="%s" value="%s">`, name,
-				q.Get(name)) //nolint:gosec // a program that tests start
+			fmt.Fprintf(w, `<input type="hidden" name="%s" value="%s">`,
+				html.EscapeString(name), html.EscapeString(q.Get(name)))
 		}
 		fmt.Fprint(w, `<button>It is me</button></form></main>`)
 		return

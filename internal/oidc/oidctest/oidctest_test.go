@@ -18,8 +18,8 @@ const (
 	back     = "https://gateway.example/back"
 )
 
-// code asks the provider for a code.
-func (p *Provider) code(t *testing.T, change url.Values) string {
+// ask asks the provider for a code, with changes to a right request.
+func (p *Provider) ask(t *testing.T, change url.Values) *httptest.ResponseRecorder {
 	t.Helper()
 	sum := sha256.Sum256([]byte(verifier))
 	q := url.Values{
@@ -31,7 +31,13 @@ func (p *Provider) code(t *testing.T, change url.Values) string {
 	}
 	w := httptest.NewRecorder()
 	p.authorize(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/authorize?"+q.Encode(), nil))
-	u, err := url.Parse(w.Header().Get("Location"))
+	return w
+}
+
+// code returns the code that ask brings; "" for none.
+func (p *Provider) code(t *testing.T, change url.Values) string {
+	t.Helper()
+	u, err := url.Parse(p.ask(t, change).Header().Get("Location"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +59,18 @@ func (p *Provider) redeem(t *testing.T, secret string, form url.Values) (status 
 		t.Fatal(err)
 	}
 	return w.Code, says.Token
+}
+
+func TestFormOfTheButtonEscapesTheRequest(t *testing.T) {
+	t.Parallel()
+	p := Start(t)
+	p.WithButton()
+	form := p.ask(t, url.Values{"state": {`"><b>`}, `"><i>`: {"x"}}).Body.String()
+	for _, want := range []string{`name="state" value="&#34;&gt;&lt;b&gt;"`, `name="&#34;&gt;&lt;i&gt;" value="x"`} {
+		if !strings.Contains(form, want) {
+			t.Errorf("the form has no %s: %s", want, form)
+		}
+	}
 }
 
 func TestACodeIsForWhoHasAllThatBelongsToIt(t *testing.T) {
