@@ -34,7 +34,7 @@ func (c Contact) card() string {
 }
 
 // escapes are the characters of a value that a vCard escapes (RFC 2426, section 5).
-var escapes = []string{`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`}
+var escapes = []string{`\`, `\\`, ",", `\,`, ";", `\;`, "\n", `\n`} //nolint:gochecknoglobals // a table
 
 func escaped(s string) string { return strings.NewReplacer(escapes...).Replace(s) }
 
@@ -77,7 +77,8 @@ func pollToWire(p Poll, info *waE2E.ContextInfo) *waE2E.Message {
 	}
 	return &waE2E.Message{
 		PollCreationMessage: &waE2E.PollCreationMessage{
-			Name: &p.Question, Options: options, SelectableOptionsCount: new(uint32(p.MaxSelections)), ContextInfo: info,
+			Name: &p.Question, Options: options, ContextInfo: info,
+			SelectableOptionsCount: new(uint32(p.MaxSelections)), //nolint:gosec // some options
 		},
 		MessageContextInfo: &waE2E.MessageContextInfo{MessageSecret: newSecret()},
 	}

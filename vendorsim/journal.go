@@ -207,8 +207,7 @@ func (j *journal) rewrite() (map[string][]byte, error) {
 }
 
 func writeJournal(path string, values map[string][]byte) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY,
-		0o600) //nolint:gosec // the caller chose the directory
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) //nolint:gosec // the caller's directory
 	if err != nil {
 		return err
 	}

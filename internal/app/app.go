@@ -376,7 +376,7 @@ func (a *App) People() *people.People { return a.people }
 func (a *App) forgetStart(ctx context.Context) error {
 	for wait := time.Duration(0); wait < time.Minute; wait = max(2*wait, time.Second) {
 		if postern.Sleep(ctx, wait) != nil {
-			return nil
+			return nil //nolint:nilerr // the server stops
 		}
 		debug.FreeOSMemory()
 		if err := dropStartPages(); err != nil {

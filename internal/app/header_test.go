@@ -1,7 +1,7 @@
 package app
 
 import (
-	"database/sql"
+	"database/sql" //nolint:depguard // an earlier release is imitated
 	"errors"
 	"path/filepath"
 	"strings"

@@ -42,7 +42,8 @@ func takeLeft(dir string) (left Left, err error) {
 		return left, err
 	}
 	if left.Report != "" {
-		if err := os.Rename(filepath.Join(dir, reportName), filepath.Join(dir, lastName)); err != nil {
+		err = os.Rename(filepath.Join(dir, reportName), filepath.Join(dir, lastName)) //nolint:gosec // as below
+		if err != nil {
 			return left, err
 		}
 	}

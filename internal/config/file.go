@@ -24,7 +24,7 @@ const maxSettings = 1 << 20
 // are those of the flags in known; a name may have "_" for "-". Each value is returned as
 // a flag would give it. A name that is not known is an error, which names the nearest one.
 func ReadFile(path string, known []string) (map[string]string, error) {
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("read POSTERN_CONFIG_FILE: %w", err)
 	}

@@ -81,7 +81,7 @@ func (d *core) admitVisitor(r *http.Request) error {
 	}
 	ip, err := netip.ParseAddr(d.address(r))
 	if err != nil || ip.Unmap().IsLoopback() {
-		return nil
+		return nil //nolint:nilerr // without an address there is no network to count
 	}
 	return d.admit(r.Context(), ratelimit.Network(ip), visitsPerMinute)
 }

@@ -188,7 +188,7 @@ func (d *core) enter(w http.ResponseWriter, r *http.Request, u postern.User, ent
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever browsers come by HTTPS
 		Name: d.cookie("postern-known"), Value: value, Path: "/", MaxAge: int(life.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: d.secure,
 	})

@@ -92,7 +92,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	db.readers, db.lists = newReaders(db.dialect.readers), newLists()
-	db.startWriter(opts)
+	db.startWriter(opts) //nolint:contextcheck // the writer lives until Close
 	return nil
 }
 

@@ -89,10 +89,8 @@ func (i item[T]) kind() reflect.Type { return reflect.TypeFor[T]() }
 func (i item[T]) apply(t *Tx, list []pending) error {
 	values := make([]Pending[T], len(list))
 	for n, p := range list {
-		values[n] = Pending[T]{
-			p.write.(item[T]).value,
-			p.outcome,
-		}
+		one := p.write.(item[T]) //nolint:errcheck,forcetypeassert // a list of one kind
+		values[n] = Pending[T]{one.value, p.outcome}
 	}
 	return i.value.WriteAll(t, values)
 }

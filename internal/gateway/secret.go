@@ -56,9 +56,8 @@ func (g Webhooks) sealSigningKey(e *postern.Endpoint, key ed25519.PrivateKey) {
 		return
 	}
 	e.SigningKey = g.box.Seal(key.Seed(), e.ID.SigningKeyPlace())
-	e.PublicKey = postern.Maybe(
-		"whpk_" + base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)),
-	)
+	public := key.Public().(ed25519.PublicKey) //nolint:errcheck,forcetypeassert // of an ed25519 key
+	e.PublicKey = postern.Maybe("whpk_" + base64.StdEncoding.EncodeToString(public))
 }
 
 // signWith changes the signatures of an endpoint. Without v1a its old keys stop signing

@@ -130,13 +130,13 @@ func (p *probation) wait(ctx context.Context) error {
 func (e *Engine) connectSuspects(ctx, sessions context.Context, list []postern.DeviceID) error {
 	for _, id := range list {
 		if e.probation.wait(ctx) != nil {
-			return nil
+			return nil //nolint:nilerr // the server stops
 		}
 		e.log.InfoContext(ctx, "connecting a device that may have ended the previous process", "device", id)
 		e.probation.try(id)
 		e.supervise(sessions, id)
 		if e.probation.wait(ctx) != nil || postern.Sleep(ctx, trialTime) != nil {
-			return nil
+			return nil //nolint:nilerr // the server stops
 		}
 	}
 	return nil

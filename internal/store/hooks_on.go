@@ -291,6 +291,7 @@ func accepted(t *db.Tx, a postern.Message) error {
 
 func forgetsActions() bool { return failpoint.Makes(failpoint.ForgetAction) }
 
+//nolint:gochecknoglobals // a constant of the process
 var queueOrder = map[bool]string{false: `n`, true: `n DESC`}[failpoint.Makes(failpoint.SendNewestFirst)]
 
 // released returns how many bytes are taken off the count.

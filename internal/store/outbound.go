@@ -428,7 +428,7 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 ) (Waiting, error) {
 	where := map[ChatKind]string{ // with a bare EXISTS for Known, SQLite would take another index
 		Answering: wroteLately(),
-		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(),
+		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(), //nolint:dupword // see above
 		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
 	}[kind]
 	if len(except) == 0 {

@@ -66,6 +66,8 @@ func (c *Client) Do(method, path string, body any, header ...string) Answer {
 // Transport makes the requests of the tests. It is not http.DefaultTransport because the end of
 // each httptest.Server closes the idle connections of that one, which fails a POST that has
 // just taken one of them.
+//
+//nolint:errcheck,forcetypeassert,gochecknoglobals // the type that net/http documents; made once
 var Transport = http.DefaultTransport.(*http.Transport).Clone()
 
 func (c *Client) answer(req *http.Request) Answer {

@@ -221,8 +221,8 @@ func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 			return false
 		}
 	}
-	v.sync(state.Settings)
-	v.sync(state.Stars)
+	v.sync(state.Settings) //nolint:contextcheck // the connection's
+	v.sync(state.Stars)    //nolint:contextcheck // the connection's
 	return true
 }
 

@@ -200,7 +200,8 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 		return true
 	}
 	v.session.setLive(v.conn)
-	v.sync(state.Stars) // what was announced may not have been read before the last connection ended
+	// What was announced may not have been read before the last connection ended.
+	v.sync(state.Stars) //nolint:contextcheck // the connection's
 	return v.stores(ctx, network.Live{DisplayName: content.Name(v.name)})
 }
 

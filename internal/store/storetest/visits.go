@@ -105,7 +105,8 @@ func (t Table) exec(query string) {
 
 func (t Table) columns(table string) []string {
 	t.tb.Helper()
-	rows, err := t.db.QueryContext(t.tb.Context(), `SELECT * FROM `+table+` LIMIT 0`)
+	query := `SELECT * FROM ` + table + ` LIMIT 0` //nolint:gosec // a table that a test names
+	rows, err := t.db.QueryContext(t.tb.Context(), query)
 	if err != nil {
 		t.tb.Fatal(err)
 	}
@@ -256,7 +257,9 @@ func (t Table) rows(ctx context.Context, r read) (int, error) {
 	if err := row.Scan(&text); err != nil {
 		return 0, err
 	}
-	var plans []struct{ Plan node }
+	var plans []struct {
+		Plan node `json:"Plan"`
+	}
 	if err := json.Unmarshal([]byte(text), &plans); err != nil {
 		return 0, err
 	}

@@ -16,7 +16,8 @@ func pollToWire(p postern.Poll, secret []byte, info *waE2E.ContextInfo) *waE2E.M
 	}
 	return &waE2E.Message{
 		PollCreationMessage: &waE2E.PollCreationMessage{
-			Name: &p.Question, Options: options, SelectableOptionsCount: new(uint32(p.MaxSelections)), ContextInfo: info,
+			Name: &p.Question, Options: options, ContextInfo: info,
+			SelectableOptionsCount: new(uint32(p.MaxSelections)), //nolint:gosec // at most len(options)
 		},
 		MessageContextInfo: &waE2E.MessageContextInfo{MessageSecret: secret},
 	}
