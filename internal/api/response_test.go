@@ -36,7 +36,7 @@ func TestCreatedResourcesHaveALocation(t *testing.T) {
 			t.Errorf("repeated, %s has the headers %v", tt.target, again.Header())
 		}
 	}
-	other := mine.server.tenant("growth")
+	other := mine.tenant("growth")
 	page := other.do("POST", "/v1/devices/"+linking(other)+"/link/page", `{}`)
 	page.want(http.StatusCreated, "")
 	if got := page.Header().Get("Location"); got == "" || got != page.member("url") {

@@ -131,9 +131,9 @@ func (s *side) furnish() {
 	}
 	defer s.furnishing.Unlock()
 	b := &s.best
-	if s.connect(b.device) != nil {
+	if s.connect(s.t.Context(), b.device) != nil {
 		b.device = s.instead("createDevice", b.device, s.newDevice())
-		s.note(s.connect(b.device))
+		s.note(s.connect(s.t.Context(), b.device))
 	}
 	if s.offer(b.linking) != nil {
 		b.linking = s.instead("createDevice", b.linking, s.newDevice())
@@ -182,8 +182,7 @@ func (s *side) newEndpoint(device string) string {
 }
 
 // connect lets a device be connected.
-func (s *side) connect(id string) error {
-	ctx := s.t.Context()
+func (s *side) connect(ctx context.Context, id string) error {
 	d, err := s.g.Devices.Get(ctx, s.who, postern.DeviceID(id))
 	if err != nil || d.Status == postern.Connected {
 		return err
@@ -455,7 +454,7 @@ func (m markedNetwork) Scan(ctx context.Context, code, number string) error {
 	if err := m.side.scan(ctx, d, number); err != nil {
 		return err
 	}
-	return m.side.connect(code)
+	return m.side.connect(ctx, code)
 }
 
 // EnterCode does the same.

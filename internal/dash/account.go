@@ -114,7 +114,7 @@ func (d account) endSessions(w http.ResponseWriter, r *http.Request, v visit) er
 		if err := d.p.SignIns.EndAll(r.Context(), v.self); err != nil {
 			return err
 		}
-		return signIns{d.core}.signOut(w, r)
+		return signIns(d).signOut(w, r)
 	}
 	if err := d.p.SignIns.EndOthers(r.Context(), v.self); err != nil {
 		return err

@@ -62,7 +62,7 @@ func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	if r.PostFormValue("do") == "reply" {
 		in.ReplyTo = postern.MessageID(r.PostFormValue("message"))
 	}
-	_, no, err := messages{d.core}.submit(w, r, &v, in)
+	_, no, err := messages(d).submit(w, r, &v, in)
 	switch {
 	case err != nil:
 		return err

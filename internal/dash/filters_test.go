@@ -35,11 +35,11 @@ type crowded struct {
 	hook   string
 }
 
-func newCrowded(t *testing.T, url string) crowded {
+func newCrowded(t *testing.T, server string) crowded {
 	t.Helper()
-	reads, dir := &storetest.Reads{}, migrated.Dir(t, url)
-	s := newSiteOn(t, store.Options{Dir: dir, URL: url, Trace: reads.Trace}, func(*Options) {})
-	c := crowded{client: s.setUp(), table: storetest.OpenTable(t, dir, url), reads: reads}
+	reads, dir := &storetest.Reads{}, migrated.Dir(t, server)
+	s := newSiteOn(t, store.Options{Dir: dir, URL: server, Trace: reads.Trace}, func(*Options) {})
+	c := crowded{client: s.setUp(), table: storetest.OpenTable(t, dir, server), reads: reads}
 	s.operates(true)
 	quiet, busy := s.connected(s.workspace(), "quiet"), s.connected(s.workspace(), "busy")
 	e, _ := c.addWebhook(hookURL)
@@ -131,12 +131,12 @@ func queries(fields []field) (list []url.Values) {
 // match or do not, none reads more than a few thousand.
 func TestEveryFormReadsABoundedPart(t *testing.T) {
 	t.Parallel()
-	for name, url := range map[string]func(testing.TB) string{
+	for name, server := range map[string]func(testing.TB) string{
 		"sqlite": func(testing.TB) string { return "" }, "postgres": migrated.URL,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrowded(t, url(t))
+			c := newCrowded(t, server(t))
 			for path, fields := range map[string]int{
 				"/messages": 4, "/messages/chats": 1, "/events": 2, c.hook + "/deliveries": 2, "/people/audit": 2,
 				"/operator/people": 1, "/operator/workspaces": 1, "/": 0, "/usage": 0, "/devices": 0, "/webhooks": 0,

@@ -195,7 +195,7 @@ func (d invitations) create(w http.ResponseWriter, r *http.Request, v visit) err
 		err = d.sendMail(r, v, i, token)
 	}
 	if wrong, ok := faults(err); ok {
-		return members{d.core}.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
+		return members(d).showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
 			Email: page.Field{Value: in.Email, Error: wrong["email"]}, Role: string(in.Role), RoleError: wrong["role"],
 			Problem: "The invitation was not created.",
 		})

@@ -72,7 +72,7 @@ const (
 
 func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
 	_, err := d.g.SandboxPhones.Scan(r.Context(), v.caller, deviceIn(r), "", "")
-	return devices{d.core}.back(w, r, err, "")
+	return devices(d).back(w, r, err, "")
 }
 
 // receive lets a contact write what a form says, or call.

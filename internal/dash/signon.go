@@ -185,7 +185,7 @@ func (d signOns) joinBy(w http.ResponseWriter, r *http.Request, token string, i 
 	if err := d.enter(w, r, u, ""); err != nil {
 		return err
 	}
-	return invitations{d.core}.joined(w, r, ws)
+	return invitations(d).joined(w, r, ws)
 }
 
 func (d signOns) connect(w http.ResponseWriter, r *http.Request, user postern.UserID, i people.Identity) error {

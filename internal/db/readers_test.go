@@ -215,7 +215,7 @@ func TestWaitingReadersTakeTurns(t *testing.T) {
 		reading = reading[1:]
 		for i, p := range waiting {
 			if p.begins() {
-				order, reading = append(order, p.reader.workspace), append(reading, p.reader)
+				order, reading = append(order, p.workspace), append(reading, p.reader)
 				waiting = slices.Delete(waiting, i, i+1)
 				break
 			}

@@ -270,7 +270,7 @@ func (g SandboxPhones) attachInbound(ctx context.Context, c access.Caller, in *S
 	if in.Content.Kind == postern.KindVideo {
 		in.Thumbnail = g.thumbnailOf(ctx, c, file)
 	}
-	_, r, err := Media{g.core}.open(ctx, row)
+	_, r, err := Media(g).open(ctx, row)
 	return r, err
 }
 

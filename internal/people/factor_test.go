@@ -34,7 +34,7 @@ func TestT16CodesOfADayAreFew(t *testing.T) {
 		u, _ := first(t, g)
 		noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 		p := g.People
-		at := func(when time.Time) { p.core.now = func() time.Time { return when } }
+		at := func(when time.Time) { p.now = func() time.Time { return when } }
 		at(noon)
 		self := access.Self{ID: u.ID, Sure: true}
 		if err := p.SecondFactors.BeginApp(t.Context(), self); err != nil {
@@ -78,7 +78,7 @@ func TestT16CodesOfADayAreFew(t *testing.T) {
 				e.Reason != postern.RateLimited || e.RetryAfter != 11*time.Hour {
 				t.Errorf("after %d wrong codes the right one is answered %v", codesPerDay, e)
 			}
-			p = New(Options{DB: p.core.db, Box: p.core.box, PasswordMemory: 64}) // a restart
+			p = New(Options{DB: p.db, Box: p.box, PasswordMemory: 64}) // a restart
 			at(noon.Add(time.Hour))
 		}
 		if err := enter(right, cookie); err != nil {

@@ -164,7 +164,7 @@ func (l *liveSession) sendEach(
 		if i > 0 && l.wasUrged(list[i:]) {
 			return tried, 0, nil
 		}
-		if r, waits := l.retry[m.ID]; waits && time.Now().Before(r.at) {
+		if time.Now().Before(l.retry[m.ID].at) { // its repetition is not due
 			continue
 		}
 		if l.isBehind(m.Message) {

@@ -76,14 +76,14 @@ func (e engine) open(t *testing.T) *Store {
 
 func reopen(t *testing.T, opts Options) *Store {
 	t.Helper()
-	db, err := Open(t.Context(), opts)
+	s, err := Open(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return db
+	return s
 }

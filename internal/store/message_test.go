@@ -213,9 +213,9 @@ func TestAChatWaitsInOneLane(t *testing.T) {
 	})
 }
 
-func wantLanes(t *testing.T, db *Store, d postern.Device, want ...string) {
+func wantLanes(t *testing.T, s *Store, d postern.Device, want ...string) {
 	t.Helper()
-	waiting, err := db.Outbox.Next(t.Context(), d.ID, nil, 10)
+	waiting, err := s.Outbox.Next(t.Context(), d.ID, nil, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +224,8 @@ func wantLanes(t *testing.T, db *Store, d postern.Device, want ...string) {
 		for _, m := range list {
 			got = append(got, m.Content.Text)
 		}
-		if s := strings.Join(got, " "); s != want[lane] {
-			t.Errorf("lane %d = %q, want %q", lane, s, want[lane])
+		if all := strings.Join(got, " "); all != want[lane] {
+			t.Errorf("lane %d = %q, want %q", lane, all, want[lane])
 		}
 	}
 }
@@ -346,14 +346,14 @@ func TestALongQueueFailsInChunks(t *testing.T) {
 
 // withUnsendable returns a device whose unlink was interrupted: it has no link, and n
 // messages are queued.
-func withUnsendable(t *testing.T, db *Store, n int) postern.Device {
+func withUnsendable(t *testing.T, s *Store, n int) postern.Device {
 	t.Helper()
-	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+	d := newDevice(t, s, newWorkspace(t, s), postern.Connected)
 	for range n {
-		queue(t, db, d)
+		queue(t, s, d)
 	}
 	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, At: testNow}
-	if err := db.Devices.SetState(t.Context(), unlink); err != nil {
+	if err := s.Devices.SetState(t.Context(), unlink); err != nil {
 		t.Fatal(err)
 	}
 	return d

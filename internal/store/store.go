@@ -136,11 +136,11 @@ type Options struct {
 	answerLimit func() time.Duration // see [db.Options]
 }
 
-// LockedError and InUseError are errors of [Open].
-type (
-	LockedError = db.LockedError // another process holds the data directory
-	InUseError  = db.InUseError  // another server uses the PostgreSQL database
-)
+// LockedError is the error of [Open] when another process holds the data directory.
+type LockedError = db.LockedError
+
+// InUseError is the error of [Open] when another server uses the PostgreSQL database.
+type InUseError = db.InUseError
 
 // ErrNewer means that a newer release wrote the database.
 var ErrNewer = db.ErrNewer

@@ -86,9 +86,9 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-func wantUpgraded(t *testing.T, db *Store) {
+func wantUpgraded(t *testing.T, s *Store) {
 	t.Helper()
-	list, err := db.Hours.MessageSpans(t.Context(), "ws_1", 0, time.Hour)
+	list, err := s.Hours.MessageSpans(t.Context(), "ws_1", 0, time.Hour)
 	want := []postern.MessageSpan{
 		{Start: 3_600_000, Accepted: 2, Sent: 1, Delivered: 1, Failed: 1, Received: 1},
 		{Start: 7_200_000, Accepted: 1, Sent: 1},
@@ -96,27 +96,27 @@ func wantUpgraded(t *testing.T, db *Store) {
 	if err != nil || !slices.Equal(list, want) {
 		t.Errorf("hours %+v, want %+v; error %v", list, want, err)
 	}
-	if n := count(t, db, `SELECT count(*) FROM device WHERE history_from > 5`); n != 0 && !db.db.Postgres() {
+	if n := count(t, s, `SELECT count(*) FROM device WHERE history_from > 5`); n != 0 && !s.db.Postgres() {
 		t.Errorf("%d devices would archive their next message", n)
 	}
-	chats, err := db.Chats.List(t.Context(), "ws_1", "dev_1", 0, 10)
+	chats, err := s.Chats.List(t.Context(), "ws_1", "dev_1", 0, 10)
 	if err != nil || len(chats) != 1 || chats[0].Newest.ID != "msg_5" {
 		t.Errorf("chats %+v, error %v", chats, err)
 	}
-	health, err := db.Events.DeviceHealth(t.Context(), "ws_1", "dev_1", 0, 10)
+	health, err := s.Events.DeviceHealth(t.Context(), "ws_1", "dev_1", 0, 10)
 	if err != nil || len(health) != 1 {
 		t.Errorf("health %+v, error %v", health, err)
 	}
-	acts, err := db.Audit.List(t.Context(), "ws_1", ActFilter{Kind: "key", Limit: 10})
+	acts, err := s.Audit.List(t.Context(), "ws_1", ActFilter{Kind: "key", Limit: 10})
 	if err != nil || len(acts) != 1 {
 		t.Errorf("acts %+v, error %v", acts, err)
 	}
 	for id, operator := range map[postern.UserID]bool{"usr_1": true, "usr_2": false} {
-		u, _, _, err := db.Users.Get(t.Context(), id)
+		u, _, _, err := s.Users.Get(t.Context(), id)
 		if err != nil || u.Operator != operator {
 			t.Errorf("%s: %+v, error %v", id, u, err)
 		}
-		if err := db.SignIns.Create(t.Context(),
+		if err := s.SignIns.Create(t.Context(),
 			SignIn{
 				TokenHash: string(id), UserID: id, Epoch: u.Epoch,
 				Data:      []byte("{}"),
@@ -216,29 +216,29 @@ func fill(t *testing.T, before *sql.DB, statements []string) {
 	}
 }
 
-func wantReasons(t *testing.T, db *Store) {
+func wantReasons(t *testing.T, s *Store) {
 	t.Helper()
 	for table, columns := range map[string]string{"device": "status_reason <> name", "link": "reason <> device_id"} {
-		if n := count(t, db, `SELECT count(*) FROM `+table+` WHERE workspace_id = 'ws_1' AND `+columns); n != 0 {
+		if n := count(t, s, `SELECT count(*) FROM `+table+` WHERE workspace_id = 'ws_1' AND `+columns); n != 0 {
 			t.Errorf("%d rows of %s have a reason of an earlier release", n, table)
 		}
-		if n := count(t, db, `SELECT count(*) FROM `+table); n != 6 {
+		if n := count(t, s, `SELECT count(*) FROM `+table); n != 6 {
 			t.Errorf("%d rows of %s, want 6", n, table)
 		}
 	}
 }
 
 // wantSealed seals the headers of an earlier release, at the second try.
-func wantSealed(t *testing.T, db *Store) {
+func wantSealed(t *testing.T, s *Store) {
 	t.Helper()
 	broken := errors.New("broken")
-	err := db.Endpoints.SealHeaders(t.Context(), func(*postern.Endpoint, map[string]string) error { return broken })
+	err := s.Endpoints.SealHeaders(t.Context(), func(*postern.Endpoint, map[string]string) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("sealing that fails returns %v", err)
 	}
 	for want := 1; want >= 0; want-- { // nothing is left for a second start
 		sealed := 0
-		err := db.Endpoints.SealHeaders(t.Context(), func(e *postern.Endpoint, headers map[string]string) error {
+		err := s.Endpoints.SealHeaders(t.Context(), func(e *postern.Endpoint, headers map[string]string) error {
 			sealed++
 			e.Headers, e.HeaderValues = slices.Sorted(maps.Keys(headers)), []byte("sealed")
 			return nil
@@ -247,12 +247,12 @@ func wantSealed(t *testing.T, db *Store) {
 			t.Errorf("%d endpoints are sealed, want %d; error %v", sealed, want, err)
 		}
 	}
-	e, err := db.Endpoints.Get(t.Context(), "ws_1", "whk_1")
+	e, err := s.Endpoints.Get(t.Context(), "ws_1", "whk_1")
 	if err != nil || !slices.Equal(e.Headers, []string{"X-Tenant"}) || string(e.HeaderValues) != "sealed" ||
 		e.Handshake != postern.HandshakeEcho {
 		t.Errorf("the endpoint is %+v, error %v", e, err)
 	}
-	if n := count(t, db, `SELECT count(*) FROM endpoint WHERE headers LIKE '%canary%'`); n != 0 {
+	if n := count(t, s, `SELECT count(*) FROM endpoint WHERE headers LIKE '%canary%'`); n != 0 {
 		t.Errorf("%d endpoints have values in the clear", n)
 	}
 }

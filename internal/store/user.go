@@ -64,7 +64,7 @@ func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err err
 // SetUpToken returns the hash of the token of the set-up link, or "" when there is no open
 // link.
 func (s Users) SetUpToken(ctx context.Context) (hash string, err error) {
-	return Settings{s.core}.Get(ctx, setUpToken)
+	return Settings(s).Get(ctx, setUpToken)
 }
 
 // ByEmail returns the user with an e-mail address and the hash of the password; ok is false

@@ -100,7 +100,7 @@ func TestFilesGoBothWays(t *testing.T) {
 					return
 				}
 				ready++
-				receiveFile(t, c, d, hooks, ready, file, tt)
+				receiving{c, d, hooks, ready}.file(t, file, tt)
 			})
 		}
 	})
@@ -148,26 +148,32 @@ func sendFile(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device,
 	}
 }
 
-// receiveFile lets a contact send a message with a file, and downloads it.
-func receiveFile(t *testing.T, c *testkit.Client, d postern.Device, hooks *testkit.Receiver, n int,
-	file postern.Media, tt fileCase,
-) {
+// receiving is a device to which a contact sends its nth message.
+type receiving struct {
+	c     *testkit.Client
+	d     postern.Device
+	hooks *testkit.Receiver
+	n     int
+}
+
+// file lets the contact send a message with a file, and downloads it.
+func (r receiving) file(t *testing.T, file postern.Media, tt fileCase) {
 	t.Helper()
-	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound",
+	r.c.Call("POST", "/v1/sandbox/devices/"+string(r.d.ID)+"/inbound",
 		withFile(file, tt.members, map[string]any{"from": customer}), 200, nil)
-	arrived, _ := hooks.AwaitCount(postern.MessageReceived, n)[n-1].Event["message"].(map[string]any)
+	arrived, _ := r.hooks.AwaitCount(postern.MessageReceived, r.n)[r.n-1].Event["message"].(map[string]any)
 	before, _ := arrived["media"].(map[string]any)
 	if arrived["type"] != tt.members["type"] || before["status"] != "pending" || before["sha256"] != nil {
 		t.Errorf("message.received = %v", arrived)
 	}
-	message, _ := hooks.AwaitCount(postern.MediaReadyEv, n)[n-1].Event["message"].(map[string]any)
+	message, _ := r.hooks.AwaitCount(postern.MediaReadyEv, r.n)[r.n-1].Event["message"].(map[string]any)
 	after, _ := message["media"].(map[string]any)
 	if message["id"] != arrived["id"] || after["id"] != before["id"] || after["sha256"] != file.SHA256 ||
 		after["status"] != "ready" {
 		t.Errorf("media.ready = %v", message)
 	}
 	id, _ := after["id"].(string)
-	if got := c.Download(postern.MediaID(id)); !bytes.Equal(got, tt.content) {
+	if got := r.c.Download(postern.MediaID(id)); !bytes.Equal(got, tt.content) {
 		t.Errorf("the file has %d bytes, want %d", len(got), len(tt.content))
 	}
 }

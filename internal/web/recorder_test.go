@@ -85,7 +85,7 @@ func TestStreamsSetTheirOwnDeadlines(t *testing.T) {
 		if err := ctl.SetWriteDeadline(mine); err != nil {
 			t.Error(err)
 		}
-		if _, err := w.Write([]byte("x")); err != nil || ctl.Flush() != nil || c.left != mine {
+		if _, err := w.Write([]byte("x")); err != nil || ctl.Flush() != nil || !c.left.Equal(mine) {
 			t.Errorf("the deadline is %v (%v)", c.left, err)
 		}
 		if err := ctl.SetWriteDeadline(time.Time{}); err != nil {
@@ -93,7 +93,7 @@ func TestStreamsSetTheirOwnDeadlines(t *testing.T) {
 		}
 	})
 	d.ServeHTTP(c, local(t, http.MethodGet, "/v1/events/stream"))
-	if c.left.IsZero() || c.left == mine {
+	if c.left.IsZero() || c.left.Equal(mine) {
 		t.Errorf("at the end the deadline is %v", c.left)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -193,5 +192,5 @@ func optional(text string) *string {
 	if text == "" {
 		return nil
 	}
-	return proto.String(text)
+	return &text
 }

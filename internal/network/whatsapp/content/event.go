@@ -24,7 +24,7 @@ func eventFromWire(m *waE2E.EventMessage) postern.Content {
 }
 
 // latest is the last time that RFC 3339 can express.
-var latest = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC).Unix()
+const latest = 253402300799 // 9999-12-31T23:59:59Z
 
 // seconds returns a time of the network, or 0 if it is missing or not possible.
 func seconds(s int64) postern.Time {

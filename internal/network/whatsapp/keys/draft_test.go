@@ -21,14 +21,14 @@ func macs(n int) (list []wastore.AppStateMutationMAC) {
 }
 
 // write changes the app state as whatsmeow does: the version comes first.
-func (r ring) write(tb testing.TB, ctx context.Context, version uint64, list []wastore.AppStateMutationMAC) {
+func (r ring) write(ctx context.Context, tb testing.TB, version uint64, list []wastore.AppStateMutationMAC) {
 	tb.Helper()
 	must(tb, r.PutAppStateVersion(ctx, collection, version, [128]byte{byte(version)}))
 	must(tb, r.PutAppStateMutationMACs(ctx, collection, version, list))
 }
 
 // version returns the version of the app state.
-func (r ring) version(tb testing.TB, ctx context.Context) uint64 {
+func (r ring) version(ctx context.Context, tb testing.TB) uint64 {
 	tb.Helper()
 	version, hash, err := r.GetAppStateVersion(ctx, collection)
 	if err != nil || hash != [128]byte{byte(version)} {
@@ -43,17 +43,17 @@ func TestDraftIsStoredWholeOrNotAtAll(t *testing.T) {
 		s := newShelf(t)
 		a := s.link(t, accountA)
 		r := s.open(t, a)
-		r.write(t, t.Context(), 1, macs(1))
+		r.write(t.Context(), t, 1, macs(1))
 
 		lost, _ := r.Draft(t.Context())
-		r.write(t, lost, 7, macs(2))
+		r.write(lost, t, 7, macs(2))
 		ctx, draft := r.Draft(t.Context())
 		if InDraft(t.Context()) || !InDraft(ctx) {
 			t.Error("a context does not tell whether it is a draft's")
 		}
-		r.write(t, ctx, 2, macs(n))
+		r.write(ctx, t, 2, macs(n))
 		must(t, r.DeleteAppStateMutationMACs(ctx, collection, [][]byte{macs(1)[0].IndexMAC}))
-		if in, out := r.version(t, ctx), r.version(t, t.Context()); in != 2 || out != 1 {
+		if in, out := r.version(ctx, t), r.version(t.Context(), t); in != 2 || out != 1 {
 			t.Errorf("the version is %d in the draft and %d outside, want 2 and 1", in, out)
 		}
 		if got, err := r.GetAppStateMutationMAC(ctx, collection, macs(1)[0].IndexMAC); got != nil || err != nil {
@@ -65,7 +65,7 @@ func TestDraftIsStoredWholeOrNotAtAll(t *testing.T) {
 		must(t, draft.Save(t.Context()))
 		s.reopen(t) // as a process that ends
 		r = s.open(t, a)
-		if got := r.version(t, t.Context()); got != 2 {
+		if got := r.version(t.Context(), t); got != 2 {
 			t.Errorf("version %d is on disk, want 2", got)
 		}
 		if got := s.count(t, "kind = 'mac'"); got != n-1 {
@@ -80,9 +80,9 @@ func TestInterruptedDraftLeavesNoVersion(t *testing.T) {
 	s := newShelf(t)
 	a := s.link(t, accountA)
 	r := s.open(t, a)
-	r.write(t, t.Context(), 1, macs(1))
+	r.write(t.Context(), t, 1, macs(1))
 	ctx, draft := r.Draft(t.Context())
-	r.write(t, ctx, 2, macs(2*macChunk))
+	r.write(ctx, t, 2, macs(2*macChunk))
 	mend := s.failWrites(t, kindMAC)
 	if err := draft.Save(t.Context()); err == nil {
 		t.Fatal("the draft was saved")
@@ -94,7 +94,7 @@ func TestInterruptedDraftLeavesNoVersion(t *testing.T) {
 	}
 	ctx, draft = r.Draft(t.Context())
 	must(t, r.DeleteAppStateVersion(ctx, collection))
-	r.write(t, ctx, 3, macs(2))
+	r.write(ctx, t, 3, macs(2))
 	must(t, draft.Save(t.Context()))
 	if n := s.count(t, "kind = 'mac'"); n != 2 {
 		t.Errorf("%d values are on disk, want 2", n)
