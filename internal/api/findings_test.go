@@ -48,6 +48,7 @@ func findings() map[string][]string {
 		},
 		"5 hashing has short queues": {
 			"people.TestT16ParallelSignInsDelayNobodyElse", "people.TestT16StrangersLeaveTheQueuesOfKnownBrowsers",
+			"people.TestT16StrangersLeaveMostOfTheProcessor",
 		},
 		"6 the dashboard is throttled": {
 			"dash.TestDashboardIsThrottledLikeTheAPI", "dash.TestOpenPagesAreThrottledForMembers",

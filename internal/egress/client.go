@@ -58,8 +58,8 @@ func NewClient(opts Options) *Client {
 // tenant. Post modifies header, which the caller must not use afterwards. If there
 // is no answer or its status is not 2xx, the error is an [*Error], and Answer
 // contains what was read. If ctx is canceled, the error is that of ctx.
-func (c *Client) Post(ctx context.Context, tenant, url string, header http.Header, body []byte) (Answer, error) {
-	u, err := c.allowed(url) // the rules may have changed since the URL was registered
+func (c *Client) Post(ctx context.Context, tenant, to string, header http.Header, body []byte) (Answer, error) {
+	u, err := c.allowed(to) // the rules may have changed since the URL was registered
 	if err != nil {
 		return Answer{}, &Error{Blocked, err}
 	}

@@ -233,9 +233,9 @@ func (c *conns) len() int {
 func (c *conns) abandon() {
 	c.mu.Lock()
 	c.abandoned = true
-	list := slices.Collect(maps.Keys(c.sockets))
+	open := slices.Collect(maps.Keys(c.sockets))
 	c.mu.Unlock()
-	for _, s := range list {
+	for _, s := range open {
 		_ = s.Close() // the socket is closed even if this fails
 	}
 }

@@ -196,11 +196,11 @@ func (p *pools) closeUnused(since time.Time) {
 	}
 }
 
-func (p *pools) forgetUnused(since time.Time) (list []*pool) {
+func (p *pools) forgetUnused(since time.Time) (unused []*pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e := p.idle.Front(); e != nil && !poolOf(e).used.After(since); e = p.idle.Front() {
-		list = append(list, p.forget(poolOf(e)))
+		unused = append(unused, p.forget(poolOf(e)))
 	}
 	switch {
 	case p.sweep == nil: // no exchange has ended yet
@@ -210,5 +210,5 @@ func (p *pools) forgetUnused(since time.Time) (list []*pool) {
 		p.sweep.Stop()
 		p.sweep = nil
 	}
-	return list
+	return unused
 }

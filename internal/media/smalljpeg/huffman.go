@@ -40,7 +40,7 @@ func newTable(b []byte) (*table, []byte, error) {
 		if code > 1<<length {
 			return nil, nil, ErrUnsupported
 		}
-		t.end[length] = uint32(code) << (16 - length) //nolint:gosec // at most 1 << 16
+		t.end[length] = uint32(code) << (16 - length)
 		code <<= 1
 	}
 	rest := b[16:]
@@ -55,7 +55,7 @@ func newTable(b []byte) (*table, []byte, error) {
 // fill writes down the codes that are looked up at once.
 func (t *table) fill() {
 	for i := range t.fast {
-		symbol, n := t.find(uint32(i) << (16 - lookup)) //nolint:gosec // at most 1 << 16
+		symbol, n := t.find(uint32(i) << (16 - lookup))
 		if n-int(symbol&15) <= lookup {
 			t.fast[i] = uint16(symbol)<<8 | uint16(n) //nolint:gosec // at most maxBits
 		}
