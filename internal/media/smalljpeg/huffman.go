@@ -40,7 +40,7 @@ func newTable(b []byte) (*table, []byte, error) {
 		if code > 1<<length {
 			return nil, nil, ErrUnsupported
 		}
-		t.end[length] = uint32(code) << (16 - length)
+		t.end[length] = uint32(code) << (16 - length) //nolint:gosec // at most 1 << length
 		code <<= 1
 	}
 	rest := b[16:]
