@@ -164,7 +164,7 @@ func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
 	if !e.tell(d) && d.Desired != postern.WantIdle {
 		e.supervise(ctx, id)
 	}
-	e.outboundQueued(id) // its pace may have changed
+	e.settingsChanged(id)
 }
 
 // tell passes the desired state to the device's supervisor, and reports whether

@@ -27,6 +27,25 @@ func (e *Engine) settingsOf(d postern.Device) *settings {
 
 func (s *settings) close() { s.changed.Close() }
 
+// settingsChanged makes the sender of a device look again, because its pace may have changed.
+func (e *Engine) settingsChanged(id postern.DeviceID) {
+	e.mu.Lock()
+	l := e.live[id]
+	e.mu.Unlock()
+	if l != nil {
+		l.settings.expire()
+		l.kick()
+	}
+}
+
+// expire makes the next call of now read the settings. Who learns of a change through another listener
+// may call now before this one has heard of it.
+func (s *settings) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
 // now returns the device with its current settings.
 func (s *settings) now(ctx context.Context) (postern.Device, error) {
 	s.mu.Lock()
