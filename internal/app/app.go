@@ -374,7 +374,7 @@ func (a *App) People() *people.People { return a.people }
 // forgetStart gives back the memory that only the start needed: at once, and again while the devices
 // connect, for about a minute.
 func (a *App) forgetStart(ctx context.Context) error {
-	for wait := time.Duration(0); wait < time.Minute; wait = max(2*wait, time.Second) {
+	for wait := time.Duration(0); wait < time.Minute; wait = max(2*wait, 2*time.Second) {
 		if postern.Sleep(ctx, wait) != nil {
 			return nil //nolint:nilerr // the server stops
 		}
