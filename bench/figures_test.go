@@ -373,7 +373,7 @@ func inParallel(n int, do func(int) error, t *testing.T) {
 
 func bareClientsOf(t *testing.T, k *testkit.Kit, n int) *bare.Clients {
 	t.Helper()
-	clients, err := bare.OpenClients(t.Context(), k.Vendor, t.TempDir())
+	clients, err := bare.OpenClients(t.Context(), bare.In(k.Vendor), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,7 +383,7 @@ func bareClientsOf(t *testing.T, k *testkit.Kit, n int) *bare.Clients {
 		}
 	})
 	for n := range n {
-		if err := clients.Link(t.Context(), fmt.Sprintf("+1555900%04d", n)); err != nil {
+		if _, err := clients.Link(t.Context(), fmt.Sprintf("+1555900%04d", n)); err != nil {
 			t.Fatal(err)
 		}
 	}
