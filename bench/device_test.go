@@ -42,7 +42,8 @@ const (
 	ordinary   = "A message of ordinary length."
 )
 
-// device measures texts through one device, ten and fifty, on both engines. The bare clients keep their keys in SQLite.
+// device measures texts through one device, ten and fifty, and the processor time of each text, on
+// both engines. The bare clients keep their keys in SQLite.
 func device(t *testing.T) (list []figure) {
 	for _, e := range engines(t) {
 		for _, all := range fleets() {
@@ -50,6 +51,9 @@ func device(t *testing.T) (list []figure) {
 				list = append(list, traffic(t, all, e)...)
 			})
 		}
+		t.Run("processor time on "+e.name, func(t *testing.T) {
+			list = append(list, costs(t, e)...)
+		})
 	}
 	return list
 }
