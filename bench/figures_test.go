@@ -26,7 +26,7 @@ import (
 
 var (
 	run  = flag.Bool("figures", false, "measure the figures")
-	only = flag.String("only", "", "measure one subject: devices, accept, device, inbound, files, deliver, slow, "+
+	only = flag.String("only", "", "measure one subject: devices, accept, device, inbound, link, files, deliver, slow, "+
 		"isolate, memory, empty, pages, search or neighbour")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
@@ -102,6 +102,7 @@ func subjects() []subject {
 		{name: "accept", measure: accept},
 		{name: "device", measure: device},
 		{name: "inbound", measure: inbound},
+		{name: "link", measure: link},
 		{name: "files", measure: files},
 		{name: "deliver", measure: deliver},
 		{name: "slow", measure: slow},
