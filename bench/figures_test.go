@@ -27,7 +27,7 @@ import (
 var (
 	run  = flag.Bool("figures", false, "measure the figures")
 	only = flag.String("only", "", "measure one subject: devices, accept, device, inbound, link, files, deliver, slow, "+
-		"isolate, memory, empty, pages, search or neighbour")
+		"recover, isolate, memory, empty, pages, search or neighbour")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
@@ -106,6 +106,7 @@ func subjects() []subject {
 		{name: "files", measure: files},
 		{name: "deliver", measure: deliver},
 		{name: "slow", measure: slow},
+		{name: "recover", measure: recovery},
 		{name: "isolate", measure: isolate},
 		{name: "memory", measure: memory},
 		{name: "empty", measure: empty, within: true},
