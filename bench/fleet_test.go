@@ -38,6 +38,8 @@ type fleetOf struct {
 	devices []string // their ids
 }
 
+const lookEach = 20 * time.Millisecond // a plan allows only so many requests
+
 // newFleet starts the simulated vendor. prefix is a command that runs it, such as nice.
 func newFleet(t *testing.T, prefix ...string) *fleetOf {
 	t.Helper()
@@ -198,6 +200,7 @@ func (f *fleetOf) link(key, device, number string) {
 	var l struct{ QR string }
 	f.call("POST", f.url+"/v1/devices/"+device+"/link", key, nil, &l)
 	for l.QR == "" {
+		<-time.After(lookEach)
 		f.call("GET", f.url+"/v1/devices/"+device+"/link", key, nil, &l)
 	}
 	var none map[string]any
@@ -226,7 +229,7 @@ func (f *fleetOf) awaitConnected() {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("%d of %d devices are connected", connected, len(f.devices))
 		}
-		<-time.After(20 * time.Millisecond)
+		<-time.After(lookEach)
 	}
 }
 
@@ -250,6 +253,7 @@ func (f *fleetOf) receive(key string, answer http.HandlerFunc, events ...string)
 	var hook struct{ ID, Status string }
 	f.call("POST", f.url+"/v1/webhooks", key, body, &hook)
 	for hook.Status != "active" {
+		<-time.After(lookEach)
 		f.call("GET", f.url+"/v1/webhooks/"+hook.ID, key, nil, &hook)
 	}
 }

@@ -107,6 +107,7 @@ func (s *street) settle(plan, number string) (one tenant) {
 	one.Device, one.Number = d.ID, number
 	s.link(one.Key, d.ID, number)
 	for d.Status != "connected" {
+		<-time.After(lookEach)
 		s.call("GET", s.url+"/v1/devices/"+d.ID, one.Key, nil, &d)
 	}
 	return one
