@@ -107,7 +107,7 @@ lint: ## run vet and golangci-lint (pinned), with and without fail points
 	$(GO) run $(LINT) run ./...
 	$(GO) run $(LINT) run --build-tags failpoints ./internal/...
 
-bench: ## measure figures and bare limits, into bench/results (BENCH=devices|accept|device|traffic|files|deliver|slow|isolate|memory|pages|search|neighbour for one)
+bench: ## measure figures and bare limits, into bench/results (BENCH=devices|accept|device|inbound|link|files|deliver|slow|recover|isolate|memory|empty|pages|search|neighbour for one)
 	@./scripts/bench "$(BENCH)"
 
 .PHONY: verify-webhooks

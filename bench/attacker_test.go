@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"postern/bench/bare"
 )
 
 // The attacker of a sample is a process of its own with the lowest priority, like the
@@ -42,7 +44,7 @@ func (s *street) suffer(ctx context.Context, attack string) {
 		s.t.Error(err)
 		return
 	}
-	b, err := json.Marshal(orders{attack, s.url, s.control, s.style, s.attacker, s.browser.Jar.Cookies(base)})
+	b, err := json.Marshal(orders{attack, s.url, s.vendor.Control, s.style, s.attacker, s.browser.Jar.Cookies(base)})
 	if err != nil {
 		s.t.Error(err)
 		return
@@ -71,7 +73,7 @@ func TestAttacker(t *testing.T) {
 	if err := json.Unmarshal([]byte(*asAttacker), &o); err != nil {
 		t.Fatal(err)
 	}
-	f := &fleetOf{t: t, url: o.URL, control: o.Control}
+	f := &fleetOf{t: t, url: o.URL, vendor: bare.Remote{Control: o.Control}}
 	s := &street{fleetOf: f, attacker: o.Attacker, style: o.Style, browser: newBrowser()}
 	base, err := url.Parse(o.URL)
 	if err != nil {

@@ -106,13 +106,13 @@ func (s *street) ask(ctx context.Context, path string) {
 func hangingHooks(ctx context.Context, s *street) {
 	s.forgetHooks()
 	for range 4 {
-		s.receive(s.attacker, func(_ http.ResponseWriter, r *http.Request) {
+		s.receive(s.attacker.Key, func(_ http.ResponseWriter, r *http.Request) {
 			s.worked.Add(1)
 			<-r.Context().Done()
 		})
 	}
 	text := strings.Repeat("x", 64<<10)
-	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, text) })
+	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker.Number, text) })
 }
 
 // forgetHooks deletes the endpoints of earlier attacks, whose receivers ended with them.
@@ -136,8 +136,8 @@ func (s *street) forgetHooks() {
 // unsolicited lets texts arrive for an endpoint that answers each delivery several times.
 func unsolicited(ctx context.Context, s *street) {
 	s.forgetHooks()
-	s.receive(s.attacker, s.answerThrice)
-	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker, "hello") })
+	s.receive(s.attacker.Key, s.answerThrice)
+	atPlanRate(ctx, 8, func(int) { s.inbound(s.attacker.Number, "hello") })
 }
 
 func (s *street) answerThrice(w http.ResponseWriter, _ *http.Request) {

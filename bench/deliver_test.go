@@ -38,11 +38,12 @@ type backlog struct {
 
 func newBacklog(t *testing.T, url string) *backlog {
 	t.Helper()
-	return newBacklogIn(t, "", url)
+	return newBacklogIn(t, "", url, inFlight)
 }
 
-// newBacklogIn is like newBacklog, in the PostgreSQL database with a URL.
-func newBacklogIn(t *testing.T, database, url string) *backlog {
+// newBacklogIn is like newBacklog, in the PostgreSQL database with a URL, for an endpoint that allows
+// so many deliveries at once.
+func newBacklogIn(t *testing.T, database, url string, inFlight int) *backlog {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: database})
 	if err != nil {

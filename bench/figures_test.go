@@ -20,13 +20,14 @@ import (
 	"time"
 
 	"postern/bench/bare"
-	"postern/internal/postern"
+	"postern/internal/db/dbtest"
 	"postern/internal/testkit"
 )
 
 var (
-	run   = flag.Bool("figures", false, "measure the figures")
-	only  = flag.String("only", "", "measure one figure: devices, accept, traffic, files, deliver, slow, isolate, memory, pages, search or neighbour")
+	run  = flag.Bool("figures", false, "measure the figures")
+	only = flag.String("only", "", "measure one subject: devices, accept, device, inbound, link, files, deliver, slow, "+
+		"recover, isolate, memory, empty, pages, search or neighbour")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
@@ -74,7 +75,7 @@ func (f figure) judge() error {
 	case f.floor > 0 && ratio < f.floor: // without a floor it may be negative
 		return fmt.Errorf("%s is at %.2f of its bare limit, want %.2f", f.name, ratio, f.floor)
 	case f.ceiling > 0 && ratio > f.ceiling:
-		return fmt.Errorf("%s is at %.2f of what it is without, want at most %.2f", f.name, ratio, f.ceiling)
+		return fmt.Errorf("%s is at %.2f of its bare value, want at most %.2f", f.name, ratio, f.ceiling)
 	}
 	return nil
 }
@@ -88,7 +89,66 @@ func (f figure) String() string {
 	return line + fmt.Sprintf(" – | – | %s |", f.extra)
 }
 
-// TestFigures measures the figures that -only names, or all of them.
+// subject is a name by which figures can be measured alone.
+type subject struct {
+	name    string
+	measure func(*testing.T) []figure
+	within  bool // its figures belong to another subject too, so a run of all leaves it out
+}
+
+func subjects() []subject {
+	return []subject{
+		{name: "devices", measure: devices},
+		{name: "accept", measure: accept},
+		{name: "device", measure: device},
+		{name: "inbound", measure: inbound},
+		{name: "link", measure: link},
+		{name: "files", measure: files},
+		{name: "deliver", measure: deliver},
+		{name: "slow", measure: slow},
+		{name: "recover", measure: recovery},
+		{name: "isolate", measure: isolate},
+		{name: "memory", measure: memory},
+		{name: "empty", measure: empty, within: true},
+		{name: "pages", measure: pages},
+		{name: "search", measure: search},
+		{name: "neighbour", measure: neighbour},
+	}
+}
+
+// subjectsNamed returns the subject with a name; "" means all.
+func subjectsNamed(name string) []subject {
+	return slices.DeleteFunc(subjects(), func(s subject) bool {
+		return name != s.name && (name != "" || s.within)
+	})
+}
+
+// engine is a database server for measurements. url creates an empty database and returns its URL;
+// "" is the embedded one.
+type engine struct {
+	name string
+	url  func(*testing.T) string
+}
+
+// on is the end of a figure's name: nothing for the embedded database.
+func (e engine) on() string {
+	if e.name == "SQLite" {
+		return ""
+	}
+	return " on " + e.name
+}
+
+// engines are both databases, each of which waits for the disk at every commit.
+func engines(t *testing.T) []engine {
+	t.Helper()
+	cluster := dbtest.NewDurable(t)
+	return []engine{
+		{"SQLite", func(*testing.T) string { return "" }},
+		{"PostgreSQL", func(t *testing.T) string { return cluster.URL(t) }},
+	}
+}
+
+// TestFigures measures the subject that -only names, or all of them.
 func TestFigures(t *testing.T) {
 	if !*run {
 		t.Log("figures are measured with -figures; see make bench")
@@ -98,33 +158,20 @@ func TestFigures(t *testing.T) {
 	fmt.Fprintf(&table,
 		"%s, %d cores, %s, kernel %s, load at start %s\n\n| figure | Postern | bare limit | ratio | beside it |\n|---|---|---|---|---|\n",
 		time.Now().UTC().Format("2006-01-02 15:04 MST"), runtime.NumCPU(), runtime.Version(), kernel(), load())
-	for _, m := range []struct {
-		name    string
-		measure func(*testing.T) []figure
-	}{
-		{"devices", devices},
-		{"accept", accept},
-		{"device", device},
-		{"traffic", traffic},
-		{"files", files},
-		{"deliver", deliver},
-		{"slow", slow},
-		{"isolate", isolate},
-		{"memory", memory},
-		{"pages", pages},
-		{"search", search},
-		{"neighbour", neighbour},
-	} {
-		if *only != "" && *only != m.name {
-			continue
-		}
-		for _, f := range m.measure(t) {
-			fmt.Fprintln(&table, f)
-			samples.WriteString(f.samples())
-			if err := f.judge(); err != nil {
-				t.Error(err)
+	chosen := subjectsNamed(*only)
+	if len(chosen) == 0 {
+		t.Fatalf("there is no subject named %q", *only)
+	}
+	for _, s := range chosen {
+		t.Run(s.name, func(t *testing.T) { // what it started ends before the next one
+			for _, f := range s.measure(t) {
+				fmt.Fprintln(&table, f)
+				samples.WriteString(f.samples())
+				if err := f.judge(); err != nil {
+					t.Error(err)
+				}
 			}
-		}
+		})
 	}
 	fmt.Fprintf(&table,
 		"\nLoad at end %s. Each figure is the median of %d samples, taken in turn with its bare limit.\n", load(),
@@ -191,13 +238,13 @@ func pound(t *testing.T, callers int, do func() error) (rate float64, p99 time.D
 var kept = &http.Transport{MaxIdleConnsPerHost: 256}
 
 // caller makes one request after another on reused connections.
-func caller(c *testkit.Client, method, url, body string, want int) func() error {
+func caller(key, method, url, body string, want int) func() error {
 	return func() error {
 		req, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 		if err != nil {
 			return err
 		}
-		req.Header.Set("Authorization", "Bearer "+c.Key)
+		req.Header.Set("Authorization", "Bearer "+key)
 		if body != "" {
 			req.Header.Set("Content-Type", "application/json")
 		}
@@ -227,7 +274,7 @@ func devices(t *testing.T) []figure {
 	for range rounds {
 		rate, _ := pound(t, 16, spread(k))
 		f.ours = append(f.ours, rate)
-		rate, _ = pound(t, 16, caller(c, "GET", plain.URL, "", 200))
+		rate, _ = pound(t, 16, caller(c.Key, "GET", plain.URL, "", 200))
 		f.bare = append(f.bare, rate)
 	}
 	return []figure{f}
@@ -238,7 +285,7 @@ func devices(t *testing.T) []figure {
 func spread(k *testkit.Kit) func() error {
 	var calls []func() error
 	for range 4 {
-		calls = append(calls, caller(fiveDevices(k), "GET", k.URL()+"/v1/devices", "", 200))
+		calls = append(calls, caller(fiveDevices(k).Key, "GET", k.URL()+"/v1/devices", "", 200))
 	}
 	var n atomic.Int64
 	return func() error { return calls[int(n.Add(1))%len(calls)]() }
@@ -262,7 +309,7 @@ func accept(t *testing.T) []figure {
 		c := k.Workspace("enterprise")
 		d := c.Link(fmt.Sprintf("+1555000%04d", n))
 		body := `{"deviceId":"` + string(d.ID) + `","to":"+15005550002","body":"A message of ordinary length, as people write them."}`
-		rate, p99 := pound(t, 64, caller(c, "POST", k.URL()+"/v1/messages", body, 202))
+		rate, p99 := pound(t, 64, caller(c.Key, "POST", k.URL()+"/v1/messages", body, 202))
 		f.ours, p99s = append(f.ours, rate), append(p99s, float64(p99.Microseconds())/1000)
 		// Unlink, so that queued messages are not sent during the next sample.
 		c.Call("POST", "/v1/devices/"+string(d.ID)+"/unlink", nil, 200, nil)
@@ -287,71 +334,6 @@ func bareCommits(t *testing.T) float64 {
 	return rate
 }
 
-// fleet are devices that have the same load.
-type fleet struct {
-	devices   int
-	perDevice int // messages of each device in a sample
-	callers   int // that send messages by each device
-}
-
-// traffic measures texts through 50 devices.
-func traffic(t *testing.T) []figure { return trafficOf(t, fleet{50, 40, 1}, 0, 0) }
-
-// device measures texts through one device and ten.
-func device(t *testing.T) []figure {
-	return append(trafficOf(t, fleet{1, 400, 16}, 0.95, 0.9), trafficOf(t, fleet{10, 100, 2}, 1.5, 1.3)...)
-}
-
-// trafficOf measures texts: sent until the vendor has confirmed them, and received until a
-// webhook receiver has answered. It compares them with plain clients that only send and decrypt.
-func trafficOf(t *testing.T, all fleet, sent, received float64) []figure {
-	k := testkit.Start(t)
-	c := k.Workspace("enterprise")
-	hooks := c.Receive("message.received")
-	var list []postern.Device
-	for n := range all.devices {
-		list = append(list, c.Link(fmt.Sprintf("+1555000%04d", n)))
-	}
-	clients := bareClientsOf(t, k, all.devices)
-	each := fmt.Sprintf("%d devices", all.devices)
-	if all.devices == 1 {
-		each = "one device"
-	}
-	sends := figure{
-		name: "texts sent, " + each, unit: "/s", floor: sent,
-		extra: "accepted to confirmed by the vendor (two peers on such a machine: 872 to 1,320/s); bare: whatsmeow on its sqlstore, the same fsync",
-	}
-	inbound := figure{
-		name: "texts received, " + each, unit: "/s", floor: received,
-		extra: "written to answered by the webhook receiver (two peers on such a machine, not durable: 850 to 1,130/s); bare: whatsmeow, decrypted and dropped",
-	}
-	total := all.devices * all.perDevice
-	for round := range rounds {
-		sends.ours = append(sends.ours, timed(total, func() { all.send(t, c, k, list) }))
-		sends.bare = append(sends.bare, timed(total, func() {
-			inParallel(all.devices, func(n int) error {
-				for range all.perDevice {
-					if err := clients.Send(t.Context(), n, "15005550002", "A message of ordinary length."); err != nil {
-						return err
-					}
-				}
-				return nil
-			}, t)
-		}))
-		inbound.ours = append(inbound.ours, timed(total, func() {
-			all.receive(t, k, "+1555000%04d")
-			hooks.AwaitCount(postern.MessageReceived, (round+1)*total)
-		}))
-		inbound.bare = append(inbound.bare, timed(total, func() {
-			all.receive(t, k, "+1555900%04d")
-			if err := clients.AwaitReceived(t.Context(), (round+1)*total); err != nil {
-				t.Fatal(err)
-			}
-		}))
-	}
-	return []figure{sends, inbound}
-}
-
 func timed(n int, do func()) float64 {
 	at := time.Now()
 	do()
@@ -369,55 +351,4 @@ func inParallel(n int, do func(int) error, t *testing.T) {
 		})
 	}
 	group.Wait()
-}
-
-func bareClientsOf(t *testing.T, k *testkit.Kit, n int) *bare.Clients {
-	t.Helper()
-	clients, err := bare.OpenClients(t.Context(), k.Vendor, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := clients.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	for n := range n {
-		if err := clients.Link(t.Context(), fmt.Sprintf("+1555900%04d", n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return clients
-}
-
-// receive lets a contact write to every account of the fleet.
-func (f fleet) receive(t *testing.T, k *testkit.Kit, number string) {
-	t.Helper()
-	inParallel(f.devices, func(n int) error {
-		for range f.perDevice {
-			if _, err := k.Vendor.Send(t.Context(), fmt.Sprintf(number, n), "+15551234567",
-				"A message of ordinary length."); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, t)
-}
-
-// send lets every device send, and waits until the vendor has confirmed everything.
-func (f fleet) send(t *testing.T, c *testkit.Client, k *testkit.Kit, list []postern.Device) {
-	t.Helper()
-	inParallel(f.devices*f.callers, func(n int) error {
-		call := caller(c, "POST", k.URL()+"/v1/messages",
-			`{"deviceId":"`+string(list[n%f.devices].ID)+`","to":"+15005550002","body":"A message of ordinary length."}`, 202)
-		for range f.perDevice / f.callers {
-			if err := call(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, t)
-	for _, d := range list {
-		awaitNewestSent(t, c, d.ID)
-	}
 }

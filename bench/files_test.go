@@ -28,7 +28,7 @@ func files(t *testing.T) (list []figure) {
 	hooks := c.Receive("media.ready")
 	var devices []postern.Device
 	for n := range fileDevices {
-		devices = append(devices, c.Link(fmt.Sprintf("+1555000%04d", n)))
+		devices = append(devices, c.Link(fmt.Sprintf(ourNumber, n)))
 	}
 	clients := bareClientsOf(t, k, fileDevices)
 	clients.Fetch(t.Context())
@@ -64,11 +64,11 @@ func files(t *testing.T) (list []figure) {
 			same.bare = sent.bare
 			ready += total
 			got.ours.add(t, total, func() {
-				writePictures(t, k, "+1555000%04d", pictures)
+				writePictures(t, k, ourNumber, pictures)
 				hooks.AwaitCount(postern.MediaReadyEv, ready)
 			})
 			got.bare.add(t, total, func() {
-				writePictures(t, k, "+1555900%04d", pictures)
+				writePictures(t, k, bareNumber, pictures)
 				if err := clients.AwaitFetched(t.Context(), ready); err != nil {
 					t.Fatal(err)
 				}
@@ -131,7 +131,7 @@ func sendPictures(t *testing.T, c *testkit.Client, k *testkit.Kit, list []poster
 	t.Helper()
 	inParallel(len(list), func(n int) error {
 		for i := range filesByDevice {
-			call := caller(c, "POST", k.URL()+"/v1/messages", `{"deviceId":"`+string(list[n].ID)+
+			call := caller(c.Key, "POST", k.URL()+"/v1/messages", `{"deviceId":"`+string(list[n].ID)+
 				`","to":"+15005550002","type":"image","media":{"id":"`+string(ids[n*filesByDevice+i])+`"}}`, 202)
 			if err := call(); err != nil {
 				return err

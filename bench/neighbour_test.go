@@ -2,12 +2,9 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/db/dbtest"
 	"postern/internal/store/storetest"
 )
 
@@ -52,8 +48,8 @@ type tenant struct{ Workspace, Key, Device, Number string }
 // neighbour measures what a neighbour of a misbehaving workspace notices, and the memory
 // that the workspace takes, on both engines.
 func neighbour(t *testing.T) (list []figure) {
-	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", dbtest.NewDurable(t).URL(t)}} {
-		s := newStreet(t, engine.url)
+	for _, engine := range engines(t) {
+		s := newStreet(t, engine.url(t))
 		idle := s.resident()
 		for _, a := range attacks() {
 			if !strings.Contains(a.name, *beside) {
@@ -89,19 +85,11 @@ func newStreet(t *testing.T, database string) *street {
 	t.Helper()
 	f := newFleet(t, lowest...)
 	f.prefix = lower
-	f.network = append(f.network, "--allow-private-webhooks=on")
-	if database != "" {
-		key := filepath.Join(f.dir, "secret.key")
-		if err := os.WriteFile(key, []byte(strings.Repeat("A", 43)+"=\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("POSTERN_DATABASE_URL", database)
-		t.Setenv("POSTERN_SECRET_KEY_FILE", key)
-	}
+	f.useDatabase(database)
 	f.boot()
 	s := &street{fleetOf: f, arrived: make(chan time.Duration, 10_000)}
 	s.attacker, s.neighbour = s.settle("starter", "+15550000001"), s.settle("enterprise", "+15550000002")
-	s.receive(s.neighbour, s.note)
+	s.receive(s.neighbour.Key, s.note)
 	s.crowd(database)
 	s.signIn()
 	return s
@@ -119,50 +107,15 @@ func (s *street) settle(plan, number string) (one tenant) {
 	one.Device, one.Number = d.ID, number
 	s.link(one.Key, d.ID, number)
 	for d.Status != "connected" {
+		<-time.After(lookEach)
 		s.call("GET", s.url+"/v1/devices/"+d.ID, one.Key, nil, &d)
 	}
 	return one
 }
 
-// receive registers a receiver for a workspace. It answers the handshake, and every other
-// delivery by answer.
-func (s *street) receive(one tenant, answer http.HandlerFunc) {
-	s.t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var e event
-		if json.NewDecoder(r.Body).Decode(&e) == nil && e.Challenge != "" {
-			json.NewEncoder(w).Encode(map[string]string{"challenge": e.Challenge})
-			return
-		}
-		answer(w, r.WithContext(context.WithValue(r.Context(), eventKey{}, e)))
-	}))
-	s.t.Cleanup(srv.CloseClientConnections)
-	var hook struct{ ID, Status string }
-	s.call("POST", s.url+"/v1/webhooks", one.Key, map[string]string{"url": srv.URL}, &hook)
-	for hook.Status != "active" {
-		s.call("GET", s.url+"/v1/webhooks/"+hook.ID, one.Key, nil, &hook)
-	}
-}
-
-type (
-	event struct {
-		Challenge string
-		Timestamp time.Time
-	}
-	eventKey struct{}
-)
-
 // note records how long an event of the neighbour was under way.
 func (s *street) note(_ http.ResponseWriter, r *http.Request) {
-	e, _ := r.Context().Value(eventKey{}).(event)
-	s.arrived <- time.Since(e.Timestamp)
-}
-
-// inbound lets somebody write to a device.
-func (s *street) inbound(one tenant, text string) {
-	var none map[string]any
-	s.call("POST", s.control+"/inbound", "",
-		map[string]string{"to": one.Number, "from": "+15551234567", "type": "text", "body": text}, &none)
+	s.arrived <- time.Since(eventOf(r).Timestamp)
 }
 
 // crowd gives the attacker many messages, of which the newest are long.
@@ -183,7 +136,7 @@ func (s *street) crowd(database string) {
 // arrive lets a message arrive, and waits until it is stored.
 func (s *street) arrive(one tenant, text string) {
 	s.t.Helper()
-	s.inbound(one, text)
+	s.inbound(one.Number, text)
 	for {
 		var list struct{ Data []struct{ Body string } }
 		s.call("GET", s.url+"/v1/messages?limit=1", one.Key, nil, &list)
@@ -242,7 +195,7 @@ func (s *street) watchUsage(ctx context.Context) (took []float64) {
 
 func (s *street) watchReceipts(ctx context.Context) (took []float64) {
 	sent := 0
-	every(ctx, inboundEach, func() { s.inbound(s.neighbour, "hello"); sent++ })
+	every(ctx, inboundEach, func() { s.inbound(s.neighbour.Number, "hello"); sent++ })
 	for range sent {
 		took = append(took, float64((<-s.arrived).Microseconds()))
 	}

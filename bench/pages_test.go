@@ -13,7 +13,6 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/dash"
-	"postern/internal/db/dbtest"
 	"postern/internal/gateway"
 	"postern/internal/people"
 	"postern/internal/postern"
@@ -28,8 +27,8 @@ const (
 // pages measures the server's time for each page of the dashboard, in a workspace with
 // many devices and messages, on both engines.
 func pages(t *testing.T) (list []figure) {
-	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", dbtest.NewDurable(t).URL(t)}} {
-		h, cookie, names := dashboard(t, engine.url)
+	for _, engine := range engines(t) {
+		h, cookie, names := dashboard(t, engine.url(t))
 		for _, path := range pagePaths() {
 			where := names.Replace(path)
 			f := figure{
@@ -91,7 +90,7 @@ func pageTime(t *testing.T, h http.Handler, cookie *http.Cookie, path string) fl
 // in braces.
 func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cookie, names *strings.Replacer) {
 	t.Helper()
-	b := newBacklogIn(t, database, "https://example.com")
+	b := newBacklogIn(t, database, "https://example.com", inFlight)
 	devices, message := []postern.Device{b.device}, postern.MessageID("")
 	for range pageDevices - 1 {
 		d := b.device

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"postern/internal/db/dbtest"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -18,8 +17,8 @@ const searchMessages = 1_000_000
 // messages, on both engines: a word of every message, one of a thousand and one of three
 // messages, and words of which the last is a beginning.
 func search(t *testing.T) (list []figure) {
-	for _, engine := range []struct{ name, url string }{{"SQLite", ""}, {"PostgreSQL", dbtest.NewDurable(t).URL(t)}} {
-		db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: engine.url})
+	for _, engine := range engines(t) {
+		db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: engine.url(t)})
 		if err != nil {
 			t.Fatal(err)
 		}

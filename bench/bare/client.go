@@ -3,10 +3,8 @@ package bare
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"net/url"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -15,25 +13,21 @@ import (
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 	waLog "go.mau.fi/whatsmeow/util/log"
-
-	"postern/vendorsim"
 )
 
 // Clients are plain whatsmeow clients on one sqlstore with an fsync at every commit, as a
 // program without a gateway would use them.
 type Clients struct {
-	vendor    *vendorsim.Vendor
+	network   Network
 	db        *sql.DB
 	container *sqlstore.Container
 	list      []*whatsmeow.Client
 
-	mu       sync.Mutex
-	received int
-	fetched  int
+	received, fetched tally
 }
 
 // OpenClients creates the key store in dir.
-func OpenClients(ctx context.Context, v *vendorsim.Vendor, dir string) (*Clients, error) {
+func OpenClients(ctx context.Context, n Network, dir string) (*Clients, error) {
 	q := url.Values{
 		"_txlock": {"immediate"},
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"},
@@ -44,43 +38,57 @@ func OpenClients(ctx context.Context, v *vendorsim.Vendor, dir string) (*Clients
 	}
 	db.SetMaxOpenConns(1)
 	container := sqlstore.NewWithDB(db, "sqlite", waLog.Noop)
-	return &Clients{vendor: v, db: db, container: container}, container.Upgrade(ctx)
+	return &Clients{network: n, db: db, container: container}, container.Upgrade(ctx)
+}
+
+// Linked says how long the steps of a link took.
+type Linked struct {
+	Shown     time.Duration // from the beginning to the code
+	Connected time.Duration // from the scan until the client is connected
 }
 
 // Link links another client to a number and waits until it is connected.
-func (c *Clients) Link(ctx context.Context, number string) error {
+func (c *Clients) Link(ctx context.Context, number string) (took Linked, err error) {
+	began := time.Now()
 	cli := whatsmeow.NewClient(c.container.NewDevice(), waLog.Noop)
-	cli.SetPreLoginHTTPClient(c.vendor.HTTPClient())
-	cli.SetWebsocketHTTPClient(c.vendor.HTTPClient())
-	cli.SetMediaHTTPClient(c.vendor.HTTPClient())
-	connected := make(chan struct{}, 1)
+	cli.SetPreLoginHTTPClient(c.network.HTTP)
+	cli.SetWebsocketHTTPClient(c.network.HTTP)
+	cli.SetMediaHTTPClient(c.network.HTTP)
+	connected := make(chan time.Time, 1)
 	cli.AddEventHandler(func(e any) {
-		switch e.(type) {
+		switch e := e.(type) {
 		case *events.Connected:
-			connected <- struct{}{}
+			select {
+			case connected <- time.Now():
+			default: // it connected again later
+			}
 		case *events.Message:
-			c.mu.Lock()
-			c.received++
-			c.mu.Unlock()
+			if e.Message.GetConversation() != "" { // the phone sends keys as messages, too
+				c.received.add()
+			}
 		}
 	})
 	codes, err := cli.GetQRChannel(ctx)
 	if err != nil {
-		return err
+		return took, err
 	}
 	if err := cli.Connect(); err != nil {
-		return err
+		return took, err
 	}
-	if err := c.vendor.Scan(ctx, (<-codes).Code, number); err != nil {
-		return err
+	code := (<-codes).Code
+	took.Shown = time.Since(began)
+	scanned := time.Now()
+	if err := c.network.Scan(ctx, code, number); err != nil {
+		return took, err
 	}
 	select {
-	case <-connected:
+	case at := <-connected:
+		took.Connected = at.Sub(scanned)
 	case <-ctx.Done():
-		return ctx.Err()
+		return took, ctx.Err()
 	}
 	c.list = append(c.list, cli)
-	return nil
+	return took, nil
 }
 
 // Send sends a text from client n and waits for the vendor's acknowledgement.
@@ -90,24 +98,8 @@ func (c *Clients) Send(ctx context.Context, n int, digits, body string) error {
 	return err
 }
 
-// AwaitReceived waits until n messages have arrived, over all clients.
-func (c *Clients) AwaitReceived(ctx context.Context, n int) error {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		c.mu.Lock()
-		done := c.received >= n
-		c.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.New("messages are missing")
-		}
-	}
-}
+// AwaitReceived waits until n texts have arrived, over all clients.
+func (c *Clients) AwaitReceived(ctx context.Context, n int) error { return c.received.await(ctx, n) }
 
 // Close disconnects all clients.
 func (c *Clients) Close() error {
@@ -144,28 +136,10 @@ func (c *Clients) Fetch(ctx context.Context) {
 			if _, err := cli.Download(ctx, m.Message.GetImageMessage()); err != nil {
 				return
 			}
-			c.mu.Lock()
-			c.fetched++
-			c.mu.Unlock()
+			c.fetched.add()
 		})
 	}
 }
 
 // AwaitFetched waits until n files have been downloaded, over all clients.
-func (c *Clients) AwaitFetched(ctx context.Context, n int) error {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		c.mu.Lock()
-		done := c.fetched >= n
-		c.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.New("files are missing")
-		}
-	}
-}
+func (c *Clients) AwaitFetched(ctx context.Context, n int) error { return c.fetched.await(ctx, n) }
