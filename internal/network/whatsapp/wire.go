@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"postern/internal/egress"
@@ -223,6 +224,8 @@ type stream struct {
 	begun bool          // the vendor has sent something
 	last  *bytes.Reader // the empty frame, once it is needed
 
+	wrote atomic.Int64 // when the last Write ended, in nanoseconds
+
 	cutOnce, closeOnce sync.Once
 	isCut              chan struct{} // closed by cut
 	gone               chan struct{} // closed by Close
@@ -256,6 +259,23 @@ func (s *stream) closed() bool {
 	}
 }
 
+// Write sends what whatsmeow has written.
+func (s *stream) Write(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Write(p)
+	s.wrote.Store(time.Now().UnixNano())
+	return n, err
+}
+
+// linger waits until whatsmeow knows that its last frame was written. If it learned of the end first,
+// it would take the frame for lost, and forget a query whose response it is just handling: that ends
+// the program (decision 0003).
+func (s *stream) linger() {
+	ago := time.Since(time.Unix(0, s.wrote.Load()))
+	if rest := afterWrite - ago; rest > 0 {
+		time.Sleep(rest)
+	}
+}
+
 // pace waits until n more bytes may be handed over, or the connection is cut.
 func (s *stream) pace(n int) {
 	delay := s.limit.ReserveN(time.Now(), n).Delay()
@@ -276,6 +296,9 @@ func (s *stream) Read(p []byte) (int, error) {
 		return s.last.Read(p)
 	}
 	n, err := s.ReadWriteCloser.Read(p[:min(len(p), readBurst)])
+	if err != nil {
+		s.linger()
+	}
 	s.pace(n)
 	closing := n > 0 && p[0] == 0x88 && !s.begun // a WebSocket close instead of an answer
 	if (err != nil && n == 0 || closing) && s.wire.waiting() && !s.closed() {
