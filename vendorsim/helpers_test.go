@@ -11,6 +11,7 @@ import (
 
 	"postern/vendorsim"
 
+	"go.mau.fi/libsignal/logger"
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/store"
@@ -29,6 +30,7 @@ var testKeys = vendorsim.NewKeys()
 
 func TestMain(m *testing.M) {
 	whatsmeow.WACertPubKey = testKeys.RootKey()
+	logger.Configure("all") // libsignal makes its logger at the first use, without a lock
 	os.Exit(m.Run())
 }
 
