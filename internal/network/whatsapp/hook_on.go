@@ -33,11 +33,11 @@ func (c *conn) sawSent(node *waBinary.Node) {
 	}
 }
 
-// Write passes on what whatsmeow sends.
-func (s *stream) Write(p []byte) (int, error) {
-	n, err := s.ReadWriteCloser.Write(p)
-	if point, ok := leaving.LoadAndDelete(s.wire); ok && err == nil {
-		err = failpoint.At(point.(failpoint.Point)) //nolint:errcheck // only points are stored
+// left reaches the fail point of the write that has just ended without an error.
+func (w *wire) left() error {
+	point, ok := leaving.LoadAndDelete(w)
+	if !ok {
+		return nil
 	}
-	return n, err
+	return failpoint.At(point.(failpoint.Point)) //nolint:errcheck // only points are stored
 }

@@ -262,6 +262,9 @@ func (s *stream) closed() bool {
 // Write sends what whatsmeow has written.
 func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Write(p)
+	if err == nil {
+		err = s.wire.left()
+	}
 	s.wrote.Store(time.Now().UnixNano())
 	return n, err
 }
