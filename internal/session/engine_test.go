@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -422,6 +423,36 @@ func TestActionsWaitForARepetition(t *testing.T) {
 		m, err := w.g.Messages.Get(t.Context(), w.caller, second)
 		if err != nil || len(m.State.Reactions) != 1 || m.State.Reactions[0].Emoji != "🚀" {
 			t.Errorf("the second message shows %v, %v", m.State.Reactions, err)
+		}
+	})
+}
+
+// An action that waits for a repetition is sent when that one expires.
+func TestActionsGoOnWhenARepetitionExpires(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		first := w.send(d, customer)
+		w.settle(time.Second)
+		if err := w.net.Answer(account, slices.Repeat([]error{errors.New("no answer")}, 1000)...); err != nil {
+			t.Fatal(err)
+		}
+		for _, emoji := range []string{"👍", "🎉"} {
+			if _, err := w.g.Actions.React(t.Context(), w.caller, first, emoji); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(time.Hour)
+		}
+		tried := func() int {
+			found := regexp.MustCompile(`"message attempt".* message=\S+`).FindAllString(w.log.String(), -1)
+			slices.Sort(found)
+			return len(slices.Compact(found))
+		}
+		if n := tried(); n != 2 {
+			t.Errorf("%d messages were tried, want 2: the later reaction waits for the other one", n)
+		}
+		w.settle(22*time.Hour + 11*time.Minute)
+		if n := tried(); n != 3 {
+			t.Errorf("%d messages were tried, want 3: the first reaction has expired", n)
 		}
 	})
 }

@@ -266,6 +266,7 @@ func (l *liveSession) forget() error {
 func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	l.startFinish()
 	if now := l.e.db.Now(); m.ExpiresAt <= now {
+		delete(l.retry, m.ID) // what waits for it in its chat no longer does
 		_, err := l.e.db.Outbox.Expire(l.ctx, now, expireChunk)
 		return err
 	}
@@ -302,7 +303,10 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 func (l *liveSession) whyUnmarked(id postern.MessageID) error {
 	queued, err := l.e.db.Outbox.IsQueued(l.ctx, id)
 	if queued {
-		err = network.ErrNotConnected
+		return network.ErrNotConnected
+	}
+	if err == nil {
+		delete(l.retry, id) // what waits for it in its chat no longer does
 	}
 	return err
 }

@@ -38,8 +38,8 @@ func (e *Engine) settingsChanged(id postern.DeviceID) {
 	}
 }
 
-// expire makes the next call of now read the settings. Who learns of a change through another listener
-// may call now before this one has heard of it.
+// expire makes the next call of now read the settings. Whoever learns of a change through another
+// listener may call now before this one has heard of it.
 func (s *settings) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
