@@ -60,7 +60,7 @@ func claimProcess(rootKey []byte, name string) error {
 }
 
 // shrink replaces the map of the last messages that a client has sent. whatsmeow makes it for all
-// 256 of them at once, which takes 37 kB for each device, also for those that only receive; the new
+// 256 of them at once, which takes 41 kB for each device, also for those that only receive; the new
 // map grows with the messages. The client must not be in use yet. With a version of whatsmeow that
 // has no such map, nothing changes (decision 0039).
 func shrink(cli *whatsmeow.Client) {

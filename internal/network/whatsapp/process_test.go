@@ -11,7 +11,7 @@ import (
 // A client that was shrunk holds at least 30 kB less. If whatsmeow no longer makes the large map, or
 // gives it another name, this fails, and shrink can be removed or changed.
 func TestClientsAreShrunk(t *testing.T) {
-	held := func(change func(*whatsmeow.Client)) uint64 {
+	held := func(change func(*whatsmeow.Client)) int64 {
 		clients := make([]*whatsmeow.Client, 200)
 		before := heap()
 		for i := range clients {
@@ -19,7 +19,7 @@ func TestClientsAreShrunk(t *testing.T) {
 			change(clients[i])
 		}
 		defer runtime.KeepAlive(clients)
-		return (heap() - before) / uint64(len(clients))
+		return (heap() - before) / int64(len(clients))
 	}
 	as, small := held(func(*whatsmeow.Client) {}), held(shrink)
 	if small+30_000 > as {
@@ -29,10 +29,10 @@ func TestClientsAreShrunk(t *testing.T) {
 }
 
 // heap is how many bytes of the heap are in use.
-func heap() uint64 {
+func heap() int64 {
 	runtime.GC()
 	runtime.GC() // also what finalizers and pools have held
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return int64(m.HeapAlloc)
 }

@@ -224,7 +224,8 @@ type stream struct {
 	begun bool          // the vendor has sent something
 	last  *bytes.Reader // the empty frame, once it is needed
 
-	wrote atomic.Int64 // when the last Write ended, in nanoseconds
+	made  time.Time
+	wrote atomic.Int64 // when the last Write began or ended, in nanoseconds since made
 
 	cutOnce, closeOnce sync.Once
 	isCut              chan struct{} // closed by cut
@@ -233,7 +234,7 @@ type stream struct {
 
 func newStream(rwc io.ReadWriteCloser, w *wire) *stream {
 	return &stream{
-		ReadWriteCloser: rwc, wire: w, limit: rate.NewLimiter(readRate, readBurst),
+		ReadWriteCloser: rwc, wire: w, made: time.Now(), limit: rate.NewLimiter(readRate, readBurst),
 		isCut: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
@@ -261,11 +262,12 @@ func (s *stream) closed() bool {
 
 // Write sends what whatsmeow has written.
 func (s *stream) Write(p []byte) (int, error) {
+	s.wrote.Store(int64(time.Since(s.made))) // the response may come before Write returns
 	n, err := s.ReadWriteCloser.Write(p)
 	if err == nil {
 		err = s.wire.left()
 	}
-	s.wrote.Store(time.Now().UnixNano())
+	s.wrote.Store(int64(time.Since(s.made)))
 	return n, err
 }
 
@@ -273,9 +275,9 @@ func (s *stream) Write(p []byte) (int, error) {
 // it would take the frame for lost, and forget a query whose response it is just handling: that ends
 // the program (decision 0003).
 func (s *stream) linger() {
-	ago := time.Since(time.Unix(0, s.wrote.Load()))
-	if rest := afterWrite - ago; rest > 0 {
-		time.Sleep(rest)
+	ago := time.Since(s.made) - time.Duration(s.wrote.Load())
+	if s.wrote.Load() > 0 && ago < afterWrite {
+		time.Sleep(afterWrite - ago)
 	}
 }
 
