@@ -35,7 +35,8 @@ type hashing struct {
 	known     []chan struct{} // the same for known queues, before all others
 }
 
-// queue is what places are counted by: a network, or an account that is known to its browser.
+// queue is what places are counted by: a network, or who is known: an account by its browser, or the
+// holder of a link to join or to set up.
 type queue struct {
 	name  string
 	known bool

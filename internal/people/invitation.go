@@ -123,7 +123,7 @@ func (g Invitations) Join(
 	if err := checkPassword(password, l.Email); err != nil {
 		return postern.User{}, "", err
 	}
-	hash, err := g.hashing.hash(ctx, queueOf(address), password)
+	hash, err := g.hashing.hash(ctx, queue{"link " + l.Email, true}, password)
 	if err != nil {
 		return postern.User{}, "", err
 	}
