@@ -216,7 +216,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 // thumbnail makes an upright JPEG of at most MaxThumbnail bytes, or nil.
 func thumbnail(img image.Image, o int) []byte {
 	small := opaque(turned(scaled(img, thumbnailSide), o))
-	for _, quality := range []int{50, 30, 15, 5} {
+	for _, quality := range []int{75, 60, 45, 30, 15, 5} {
 		var b bytes.Buffer
 		if err := jpeg.Encode(&b, small, &jpeg.Options{Quality: quality}); err != nil {
 			return nil

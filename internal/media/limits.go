@@ -4,8 +4,8 @@ import "time"
 
 const (
 	// MaxThumbnail bounds a thumbnail, in bytes. It is encrypted for each device of each
-	// recipient and stays in memory for repeated requests. Apps show it out of focus until they
-	// have the picture.
+	// recipient and stays in memory for repeated requests. Apps show it until they have the
+	// picture.
 	MaxThumbnail  = 3000
 	thumbnailSide = 100 // pixels of the longer side
 
