@@ -273,11 +273,19 @@ func (s *stream) Write(p []byte) (int, error) {
 
 // linger waits until whatsmeow knows that its last frame was written. If it learned of the end first,
 // it would take the frame for lost, and forget a query whose response it is just handling: that ends
-// the program (decision 0003).
+// the program (decision 0003). Nothing tells when it knows, so this is a time. It ends when whatsmeow
+// has stopped reading.
 func (s *stream) linger() {
-	ago := time.Since(s.made) - time.Duration(s.wrote.Load())
-	if s.wrote.Load() > 0 && ago < afterWrite {
-		time.Sleep(afterWrite - ago)
+	wrote := time.Duration(s.wrote.Load())
+	rest := afterWrite - (time.Since(s.made) - wrote)
+	if wrote == 0 || rest <= 0 {
+		return
+	}
+	wait := time.NewTimer(rest)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-s.gone:
 	}
 }
 
