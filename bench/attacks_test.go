@@ -199,7 +199,7 @@ func newBrowser() *http.Client {
 
 func (s *street) post(path string, form url.Values) int { return s.postAs(s.browser, path, form) }
 
-// postAs sends a form, and returns the status of the response, or 0 if there is none.
+// postAs submits a form and returns the status of the response, or 0 if there was no response.
 func (s *street) postAs(browser *http.Client, path string, form url.Values) int {
 	res, err := browser.PostForm(s.url+path, form)
 	if err != nil {

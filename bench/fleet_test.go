@@ -151,7 +151,7 @@ func (f *fleetOf) call(method, url, key string, in, out any) int {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(context.Background(), method, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(f.t.Context(), method, url, bytes.NewReader(body))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -38,8 +38,8 @@ func (e *Engine) settingsChanged(id postern.DeviceID) {
 	}
 }
 
-// expire makes the next call of now read the settings. Whoever learns of a change through another
-// listener may call now before this one has heard of it.
+// expire makes the next call of now read the settings again. It is for callers that learn of a change
+// from another listener, which may be told of it first.
 func (s *settings) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
