@@ -98,7 +98,7 @@ func (v sockets) forget(c *conn) {
 	delete(v.conns, c)
 	if p := c.pairing; p != nil {
 		delete(v.pairings, p.key())
-		p.settle(errPairingLost)
+		p.settle(ErrPairingLost)
 	}
 	if cp := c.companion; cp != nil && cp.conn == c {
 		cp.conn = nil

@@ -29,12 +29,13 @@ var (
 	ErrStaleQR = errors.New("no connected client shows this QR code")
 	// ErrPairingRefused is returned by Scan when the client did not accept the link.
 	ErrPairingRefused = errors.New("client refused the link")
+	// ErrPairingLost is returned by Scan and EnterCode when the client closed its connection
+	// before it answered.
+	ErrPairingLost = errors.New("client left while it was being linked")
 
 	// ErrPasskey is returned by Scan and EnterCode for a number that requires a
 	// passkey, see [Vendor.RequirePasskey]. The client was asked for one.
 	ErrPasskey = errors.New("the account asks for its passkey")
-
-	errPairingLost = errors.New("client left while it was being linked")
 )
 
 const (

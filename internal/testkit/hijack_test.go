@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,9 +46,10 @@ func (v *visitor) fill(to string, form url.Values) (at, body string) {
 }
 
 // unusable reports whether a code led to no link: the network does not know it any more, or
-// the gateway refuses it on a connection that is about to close.
+// the gateway refuses it, or closes its connection, because the attempt has just ended.
 func unusable(err error) bool {
-	return errors.Is(err, vendorsim.ErrStaleQR) || errors.Is(err, vendorsim.ErrPairingRefused)
+	return slices.ContainsFunc([]error{vendorsim.ErrStaleQR, vendorsim.ErrPairingRefused, vendorsim.ErrPairingLost},
+		func(target error) bool { return errors.Is(err, target) })
 }
 
 // T18: the code on the page of a device may not be kept, is in no log, and opens
