@@ -282,10 +282,23 @@ func (f *fleetOf) inbound(number, text string) {
 }
 
 // resident returns the gateway's resident memory in kB after it has settled.
-func (f *fleetOf) resident() float64 {
+func (f *fleetOf) resident() float64 { return f.residentAfter(3 * time.Second) }
+
+// residentAfter waits, since there is no event for it: the runtime returns memory by itself.
+func (f *fleetOf) residentAfter(wait time.Duration) float64 {
 	f.t.Helper()
-	<-time.After(3 * time.Second) // there is no event to wait for: the runtime returns memory by itself
+	<-time.After(wait)
 	return f.residentNow()
+}
+
+// residentLater is one reading of the gateway's resident memory after it has given back what its start
+// used, and after the collection that the runtime makes every two minutes.
+func (f *fleetOf) residentLater(what string) figure {
+	f.t.Helper()
+	return figure{
+		name: "resident memory, " + what + ", 130 s after the last start", unit: "kB",
+		ours: []float64{f.residentAfter(130 * time.Second)}, extra: "one reading",
+	}
 }
 
 func (f *fleetOf) residentNow() float64 {

@@ -33,7 +33,7 @@ func memory(t *testing.T) []figure {
 	f := newFleet(t)
 	start, resting := f.startAndRest()
 	f.boot()
-	list := []figure{start, resting}
+	list := []figure{start, resting, f.residentLater("no devices")}
 	for _, n := range []int{1, 100, 500} {
 		f.grow(n)
 		rss := figure{name: fmt.Sprintf("resident memory, %d idle devices over TLS", n), unit: "kB"}
@@ -51,7 +51,7 @@ func memory(t *testing.T) []figure {
 		}
 		rss.extra = fmt.Sprintf("%.0f kB a device above the %.0f kB of an empty gateway (goal 200, at most 250)",
 			(median(rss.ours)-median(resting.ours))/float64(n), median(resting.ours))
-		list = append(list, rss, again)
+		list = append(list, rss, again, f.residentLater(fmt.Sprintf("%d idle devices", n)))
 	}
 	return list
 }
