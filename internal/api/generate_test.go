@@ -261,7 +261,7 @@ func (g *generator) breakValue(a *attempt, schema, value map[string]any) {
 	case g.roll(4) == 0 && len(required) > 0:
 		name, _ := of(g.dice, required...).(string)
 		delete(value, name)
-		a.broken = true
+		a.broken = name != "type" // without a type, it may be of another form
 	case len(names) > 0 && g.roll(3) > 0:
 		value[of(g.dice, names...)] = of[any](g.dice, nil, map[string]any{"a": nil}, []any{[]any{}}, -1, 1e300, 0.5, "",
 			strings.Repeat("é", 40_000), true, "\u202e\u0000",
