@@ -95,6 +95,11 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 	if err := t.Exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
+	if w.dialect.turn != "" {
+		if err := t.Exec(w.dialect.turn); err != nil {
+			return nil, errors.Join(unavailable(err), w.rollback(t))
+		}
+	}
 	if err := t.runGroup(savepoints); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -27,6 +28,7 @@ type DB struct {
 	trace       func(query string, args []any)
 	readers     *readers     // of connections
 	lists       *readers     // of processors
+	courier     *courier     // nil unless several servers share the database
 	close       func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
@@ -38,6 +40,11 @@ type Options struct {
 	Dir string       // data directory; created when missing
 	URL string       // of a PostgreSQL database; "": SQLite in the data directory
 	Log *slog.Logger // nil discards
+
+	// Nodes lets several servers use the PostgreSQL database at the same time. They commit
+	// in turn: a group of writes reads what all earlier ones have committed. All servers of a
+	// database must set it.
+	Nodes bool
 
 	Migrations fs.FS    // SQL files, in the directories sqlite and postgres
 	Ledgers    []Ledger // counters and summaries
@@ -54,6 +61,8 @@ type Options struct {
 	// for those of the writer. Tests count and explain statements with it. Nil traces
 	// nothing.
 	Trace func(query string, args []any)
+
+	turnLimit time.Duration // see the constant; tests shorten it
 }
 
 // Open takes the data directory for this process, migrates the database and starts the
@@ -64,6 +73,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	opts.turnLimit = cmp.Or(opts.turnLimit, turnLimit)
 	if opts.Trace == nil {
 		opts.Trace = func(string, []any) {}
 	}
@@ -101,13 +111,21 @@ func (db *DB) startWriter(opts Options) {
 	db.writer = newWriter(connection{
 		dialect: db.dialect, connect: db.connect, look: db.clock.look, conn: db.first,
 		stmts: map[string]*sql.Stmt{}, taken: make(chan struct{}),
-	}, opts.Ledgers, db.hub.publish, opts.Log)
+	}, opts.Ledgers, db.publish, opts.Log)
 	db.first = nil
 	db.writer.trace = opts.Trace
 	if db.checkpoints != nil {
 		db.writer.written = db.checkpoints.written
 	}
 	go db.writer.run()
+}
+
+// publish announces what a group has changed, to other servers too.
+func (db *DB) publish(wakes []Wake) {
+	db.hub.publish(wakes)
+	if db.courier != nil {
+		db.courier.add(wakes)
+	}
 }
 
 // Taken is closed when another server has taken the PostgreSQL database while this one
@@ -122,6 +140,9 @@ func (db *DB) shut() error {
 	var errs []error
 	if db.writer != nil {
 		db.writer.close()
+	}
+	if db.courier != nil {
+		db.courier.close()
 	}
 	if db.checkpoints != nil {
 		errs = append(errs, db.checkpoints.close())

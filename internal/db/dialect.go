@@ -13,6 +13,7 @@ type dialect struct {
 	goose   goose.Dialect
 	dir     string // of its migrations
 	begin   string // starts a transaction of the writer
+	turn    string // waits, in a transaction, until no other server has one; "": no other can have one
 	size    string // query for the engine with its version, and the size of the database in bytes
 	list    string // the set of strings in the JSON array bound as parameter %[1]d; "null" is an empty set
 	readers int    // connections for reading

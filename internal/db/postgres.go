@@ -31,7 +31,7 @@ func postgresDialect() dialect {
 }
 
 // openPostgres opens the database of a URL. The writer's connection holds the server's
-// lock, so it comes first: nobody else migrates at the same time.
+// lock, so it comes first: no server that is alone on its database migrates at the same time.
 func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	db.dialect = postgresDialect()
 	config, err := parseURL(opts.URL)
@@ -42,11 +42,14 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 		opts.AnswerLimit = func() time.Duration { return answerLimit }
 	}
 	config.DialFunc = limitedDial(opts.AnswerLimit)
-	name := serverName()
+	name, take := serverName(), takeServerLock
+	if opts.Nodes {
+		db.dialect.turn, take = writersTurn, shareServerLock(opts.turnLimit)
+	}
 	db.writeDB, db.read = openPool(config, name, 1), openPool(config, "postern", db.dialect.readers)
 	db.clock.query = serverClock
 	db.connect = func(ctx context.Context) (*sql.Conn, error) {
-		return connectLocked(ctx, db.writeDB, name, db.clock.look)
+		return connectLocked(ctx, db.writeDB, name, take, db.clock.look)
 	}
 	if err := checkServer(ctx, db.read, opts.Log); err != nil {
 		return err
@@ -56,7 +59,13 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	}
 	config.DialFunc = plainDial // a migration may take long
 	slow := openPool(config, "postern migrate", 1)
-	return errors.Join(db.dialect.migrate(ctx, slow, opts), slow.Close())
+	if err := errors.Join(db.dialect.migrate(ctx, slow, opts), slow.Close()); err != nil {
+		return err
+	}
+	if opts.Nodes {
+		db.courier = startCourier(config, name, db.hub, opts.Log) //nolint:contextcheck // it lives until Close
+	}
+	return nil
 }
 
 // parseURL reads a database URL. Its error reveals nothing of what is in it.

@@ -6,11 +6,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// InUseError means that another server, or a command, is using the PostgreSQL database.
+// InUseError means that another server, or a command, is using the PostgreSQL database and
+// one of the two is not made to share it.
 type InUseError struct {
 	Holder string // such as "postern, process 12 on host a"; "" when it could not be read
 }
@@ -29,19 +31,26 @@ func (e *InUseError) Error() string {
 // releases it when that connection ends, however it ends.
 const serverLock = 0x706f737465726e // "postern"
 
+// writersTurn makes the servers of a database commit one after the other. A transaction has
+// the lock until its commit is visible, and reads after it has got the lock: it sees what all
+// earlier ones have written, and nobody sees a later one before it.
+const writersTurn = `SELECT pg_advisory_xact_lock(8101821198418210347)` // "postern+"
+
+// channel is that of the notifications between servers.
+const channel = "postern_wake"
+
 // connectLocked returns a connection that holds the server's lock, after reading the
 // clock there.
-func connectLocked(ctx context.Context, db *sql.DB, name string,
-	look func(context.Context, *sql.Conn) error) (*sql.Conn,
-	error,
-) {
+func connectLocked(ctx context.Context, db *sql.DB, name string, take func(context.Context, *sql.Conn, string) error,
+	look func(context.Context, *sql.Conn) error,
+) (*sql.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	if err := errors.Join(takeServerLock(ctx, conn, name), look(ctx, conn)); err != nil {
+	if err := errors.Join(take(ctx, conn, name), look(ctx, conn)); err != nil {
 		discard(conn)
 		return nil, unavailable(err)
 	}
@@ -73,6 +82,45 @@ func takeServerLock(ctx context.Context, conn *sql.Conn, name string) error {
 			return &InUseError{Holder: shownHolder(holder)}
 		}
 		if _, err := conn.ExecContext(ctx, `SELECT pg_terminate_backend($1) WHERE $1 <> 0`, pid); err != nil {
+			return err
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// shareServerLock returns a function that takes the lock together with the other servers that
+// share the database. PostgreSQL ends a transaction in which the server is silent for the limit,
+// so that one that hangs does not keep the others from writing.
+func shareServerLock(limit time.Duration) func(context.Context, *sql.Conn, string) error {
+	return func(ctx context.Context, conn *sql.Conn, name string) error {
+		if err := endOld(ctx, conn, name); err != nil {
+			return err
+		}
+		var got bool
+		err := conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock_shared($1)
+			FROM (SELECT set_config('idle_in_transaction_session_timeout', $2, false)) AS ready`,
+			int64(serverLock), strconv.FormatInt(limit.Milliseconds(), 10)).Scan(&got)
+		if err != nil || got {
+			return err
+		}
+		_, holder, err := lockHolder(ctx, conn)
+		if err != nil {
+			return err
+		}
+		return &InUseError{Holder: shownHolder(holder)}
+	}
+}
+
+// endOld ends connections of this very server that were cut off, so that none of their
+// transactions can commit from now on.
+func endOld(ctx context.Context, conn *sql.Conn, name string) error {
+	for {
+		var old int
+		if err := conn.QueryRowContext(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE application_name = $1 AND datname = current_database() AND pid <> pg_backend_pid()`,
+			name).Scan(&old); err != nil || old == 0 {
 			return err
 		}
 		if err := sleep(ctx, 20*time.Millisecond); err != nil {

@@ -1,16 +1,21 @@
 package db
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"sync"
 )
 
-// This file is the one place that assumes that every change is committed by this
-// process: wake-ups are handed over in memory.
+// Wake-ups are handed over in memory. Those of other servers on a PostgreSQL database come
+// through the courier.
 
 // Topic is a kind of change that others wait for.
 type Topic string
+
+// Anything is the id of a wake-up after which anything of its topic may have changed, because
+// notifications of another server may have been lost. Only listeners to all ids get it.
+const Anything = "*"
 
 // Wake announces one committed change.
 type Wake struct {
@@ -103,6 +108,27 @@ func (h *hub) publish(wakes []Wake) {
 		for _, key := range [...]Wake{{w.Topic, ""}, w} {
 			for l := range h.listeners[key] {
 				l.add(w.ID)
+			}
+		}
+	}
+}
+
+// publishAnything wakes all listeners: those to one id with that, the others with [Anything].
+func (h *hub) publishAnything() {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, list := range h.caches {
+		for _, drop := range list {
+			_ = guarded(h.log, "a cache", func() error { drop(); return nil }) // it has logged its panic
+		}
+	}
+	for _, all := range [...]bool{true, false} { // those to all ids come first, as in publish
+		for key, list := range h.listeners {
+			if all != (key.ID == "") {
+				continue
+			}
+			for l := range list {
+				l.add(cmp.Or(key.ID, Anything))
 			}
 		}
 	}

@@ -146,11 +146,26 @@ func (e *Engine) watch(ctx context.Context, l *store.Listener, do func(postern.D
 		select {
 		case <-l.C():
 			for _, id := range l.Take() {
-				do(postern.DeviceID(id))
+				e.each(ctx, id, do)
 			}
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// each calls do for the id of a wake-up: for one device, or for all at work.
+func (e *Engine) each(ctx context.Context, id string, do func(postern.DeviceID)) {
+	if id != store.Anything {
+		do(postern.DeviceID(id))
+		return
+	}
+	devices, err := e.db.Devices.AtWork(ctx)
+	if err != nil && ctx.Err() == nil {
+		e.log.WarnContext(ctx, "look at all devices", "error", err)
+	}
+	for _, d := range devices {
+		do(d.ID)
 	}
 }
 

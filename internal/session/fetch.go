@@ -48,10 +48,11 @@ func (e *Engine) fetchURLs(ctx context.Context) error {
 		case <-wanted.C():
 			look = false
 			for _, id := range wanted.Take() {
-				if id == "" {
+				if id == "" || id == store.Anything {
 					look = true
-				} else {
-					e.mediaWanted(postern.DeviceID(id))
+				}
+				if id != "" {
+					e.each(ctx, id, e.mediaWanted)
 				}
 			}
 		}

@@ -279,6 +279,9 @@ type Topic = db.Topic
 // Listener collects the ids that changed until they are taken.
 type Listener = db.Listener
 
+// Anything is an id that listeners to all ids get when anything of the topic may have changed.
+const Anything = db.Anything
+
 // The topics. The noun in brackets tells whose id is reported.
 const (
 	DeviceChanged   Topic = "device"   // desired or status [device]
@@ -399,17 +402,18 @@ func idsOf(list []oldRow) (ids []string) {
 	return ids
 }
 
-// One process writes a database: the engine's lock guarantees that. Each place in this
-// package that relies on it has a comment with the words "Single writer:", and these are the
-// places that support for several nodes must change. They are of five kinds:
+// One group of writes is committed at a time: one process writes a database, or several servers
+// write in turn (docs/decisions/0040-servers-write-in-turn.md). Each place in this package that
+// relies on it has a comment with the words "Single writer:". They are of five kinds:
 //
-//   - order: positions, numbers and sequences grow in the order of commit, because the only
-//     writer assigns them. A reader that follows a position never misses an event that
-//     commits later, and max(position) is the end of the log.
+//   - order: positions, numbers and sequences grow in the order of commit. A reader that
+//     follows a position never misses an event that commits later, and max(position) is the
+//     end of the log.
 //   - count: what is counted, or read, decides whether a row may be added or changed:
 //     quotas, slots, endpoints, replays, invitations, identities, owners, idempotency keys.
 //   - change: a row is read, changed in memory or by a function, and written back.
-//   - cache: this process's own commits invalidate what it remembers.
+//   - cache: this process's own commits invalidate what it remembers. With several servers this
+//     does not hold, and nothing is cached with PostgreSQL.
 //   - ledger: a table is written once per group, from what the group noted.
 //
-// In package db, wake.go relies on it as well: wake-ups are passed in memory.
+// IndexWords reads before its transaction: one server at a time may call it.

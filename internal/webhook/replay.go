@@ -69,13 +69,8 @@ func (r *replays) wait(ctx context.Context) bool {
 
 // once collects the replays that have changed and makes one step of each.
 func (r *replays) once(ctx context.Context) error {
-	for _, id := range r.changed.Take() {
-		r.todo[postern.ReplayID(id)] = struct{}{}
-	}
-	for _, id := range r.endpoints.Take() {
-		if err := r.find(ctx, postern.EndpointID(id)); err != nil {
-			return err
-		}
+	if err := r.take(ctx); err != nil {
+		return err
 	}
 	for id := range r.todo {
 		began := time.Now()
@@ -88,6 +83,28 @@ func (r *replays) once(ctx context.Context) error {
 			continue
 		}
 		if err := postern.Sleep(ctx, time.Since(began)); err != nil { // leaves half of the writer's time to others
+			return err
+		}
+	}
+	return nil
+}
+
+// take adds the replays that have changed, or whose endpoint has.
+func (r *replays) take(ctx context.Context) error {
+	for _, id := range r.changed.Take() {
+		if id == store.Anything {
+			if err := r.find(ctx, ""); err != nil {
+				return err
+			}
+			continue
+		}
+		r.todo[postern.ReplayID(id)] = struct{}{}
+	}
+	for _, id := range r.endpoints.Take() {
+		if id == store.Anything {
+			continue // the listener to replays has been told the same
+		}
+		if err := r.find(ctx, postern.EndpointID(id)); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func (r *run) close() {
 	r.workers.close() // all lanes have ended
 }
 
-// start starts lanes for the endpoints that have deliveries from the last process.
+// start starts lanes for the endpoints that have deliveries, such as those of the last process.
 func (r *run) start(ctx, work context.Context) error {
 	ids, err := r.db.Endpoints.WithWork(ctx)
 	if err != nil {
@@ -92,6 +92,10 @@ func (r *run) once(ctx, work context.Context) {
 	case <-ctx.Done():
 	case <-r.fresh.C():
 		for _, id := range r.fresh.Take() {
+			if id == store.Anything {
+				r.look(ctx, work)
+				continue
+			}
 			r.announce(ctx, work, postern.EndpointID(id))
 		}
 	case <-r.again.C():
@@ -123,7 +127,18 @@ func (r *run) announce(ctx, work context.Context, id postern.EndpointID) {
 
 func (r *run) rouseAll(ctx, work context.Context, ids []string) {
 	for _, id := range ids {
+		if id == store.Anything {
+			r.look(ctx, work)
+			continue
+		}
 		r.rouse(ctx, work, postern.EndpointID(id))
+	}
+}
+
+// look rouses all endpoints with work.
+func (r *run) look(ctx, work context.Context) {
+	if err := r.start(ctx, work); err != nil && ctx.Err() == nil {
+		r.log.WarnContext(ctx, "look for deliveries", "error", err)
 	}
 }
 

@@ -1,0 +1,207 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// courier passes wake-ups on between the servers that share a PostgreSQL database. It tells
+// the others what this server has committed, in notifications that are sent after the commit:
+// PostgreSQL commits transactions that notify one after the other.
+//
+// A notification is lost when the connection of its receiver is. So each new connection, and
+// the clock every pollInterval, makes all listeners look for themselves.
+type courier struct {
+	config *pgx.ConnConfig
+	name   string // of this server, which ignores what it has sent itself
+	hub    *hub
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	waiting map[Wake]struct{} // to be sent
+	flooded bool              // more was to be sent than waiting may hold
+	more    chan struct{}     // readable while something waits
+
+	quit  context.CancelFunc
+	loops sync.WaitGroup
+}
+
+// notice is the payload of a notification.
+type notice struct {
+	From     string             `json:"from"`
+	Wakes    map[Topic][]string `json:"wakes,omitempty"`
+	Anything bool               `json:"anything,omitempty"` // everything may have changed
+}
+
+func startCourier(config *pgx.ConnConfig, name string, h *hub, log *slog.Logger) *courier {
+	own := config.Copy()
+	own.RuntimeParams["application_name"] = "postern notifications"
+	own.RuntimeParams["synchronous_commit"] = "off" // a notification has nothing to lose
+	c := &courier{
+		config: own, name: name, hub: h, log: log,
+		waiting: map[Wake]struct{}{}, more: make(chan struct{}, 1),
+	}
+	var ctx context.Context
+	ctx, c.quit = context.WithCancel(context.Background())
+	c.loops.Go(func() { c.again(ctx, c.send) })
+	c.loops.Go(func() { c.again(ctx, c.receive) })
+	c.loops.Go(func() { c.poll(ctx) })
+	return c
+}
+
+// close ends the loops, after what waits has been sent if the database is there.
+func (c *courier) close() {
+	c.quit()
+	c.loops.Wait()
+}
+
+// add has wake-ups sent. It never blocks.
+func (c *courier) add(wakes []Wake) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range wakes {
+		if len(c.waiting) == maxNotices {
+			clear(c.waiting)
+			c.flooded = true
+		}
+		c.waiting[w] = struct{}{}
+	}
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+// again runs a loop on a connection of its own, and once more on a new one when it has ended.
+func (c *courier) again(ctx context.Context, loop func(context.Context, *pgx.Conn) error) {
+	for ctx.Err() == nil {
+		err := c.connected(ctx, loop)
+		if ctx.Err() != nil {
+			return
+		}
+		c.log.Warn("notifications of other servers are late", "error", unavailable(err))
+		_ = sleep(ctx, writerTick)
+	}
+}
+
+func (c *courier) connected(ctx context.Context, loop func(context.Context, *pgx.Conn) error) error {
+	conn, err := pgx.ConnectConfig(ctx, c.config)
+	if err != nil {
+		return err
+	}
+	err = loop(ctx, conn)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
+	defer cancel()
+	return errors.Join(err, conn.Close(closing))
+}
+
+// send sends what waits until ctx is done, and then what is left.
+func (c *courier) send(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		select {
+		case <-c.more:
+		case <-ctx.Done():
+			return c.flush(context.WithoutCancel(ctx), conn)
+		}
+		if err := c.flush(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// flush sends what waits. After a failure, the others are told that anything may have changed.
+func (c *courier) flush(ctx context.Context, conn *pgx.Conn) error {
+	list := c.take()
+	if len(list) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	_, err := conn.Exec(ctx, `SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload`, channel, list)
+	if err != nil {
+		c.mu.Lock()
+		c.flooded = true
+		c.mu.Unlock()
+		c.add(nil)
+	}
+	return err
+}
+
+// take returns the payloads of what waits.
+func (c *courier) take() (list []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flooded {
+		clear(c.waiting)
+		c.flooded = false
+		return []string{c.payload(notice{Anything: true})}
+	}
+	wakes, size := map[Topic][]string{}, 0
+	for w := range c.waiting {
+		if size += len(w.Topic) + len(w.ID) + noticeMargin; size > noticeSize {
+			list = append(list, c.payload(notice{Wakes: wakes}))
+			wakes, size = map[Topic][]string{}, 0
+		}
+		wakes[w.Topic] = append(wakes[w.Topic], w.ID)
+	}
+	clear(c.waiting)
+	if len(wakes) > 0 {
+		list = append(list, c.payload(notice{Wakes: wakes}))
+	}
+	return list
+}
+
+func (c *courier) payload(n notice) string {
+	n.From = c.name
+	text, _ := json.Marshal(n) // it contains strings only
+	return string(text)
+}
+
+// receive wakes the listeners of this server until ctx is done.
+func (c *courier) receive(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	c.hub.publishAnything() // what was sent before is lost
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		c.deliver(n.Payload)
+	}
+}
+
+// deliver wakes the listeners for a payload. A later release may send what this one cannot
+// read.
+func (c *courier) deliver(payload string) {
+	var n notice
+	err := json.Unmarshal([]byte(payload), &n)
+	switch {
+	case err != nil || n.Anything && n.From != c.name:
+		c.hub.publishAnything()
+	case n.From != c.name:
+		c.hub.publish(n.list())
+	}
+}
+
+func (n notice) list() (wakes []Wake) {
+	for topic, ids := range n.Wakes {
+		for _, id := range ids {
+			wakes = append(wakes, Wake{topic, id})
+		}
+	}
+	return wakes
+}
+
+// poll makes all listeners look for themselves now and then.
+func (c *courier) poll(ctx context.Context) {
+	for sleep(ctx, pollInterval) == nil {
+		c.hub.publishAnything()
+	}
+}
