@@ -146,7 +146,7 @@ func (e *Engine) watch(ctx context.Context, l *store.Listener, do func(postern.D
 		select {
 		case <-l.C():
 			for _, id := range l.Take() {
-				e.each(ctx, id, do)
+				eachDevice(ctx, e, id, do)
 			}
 		case <-ctx.Done():
 			return nil
@@ -154,8 +154,8 @@ func (e *Engine) watch(ctx context.Context, l *store.Listener, do func(postern.D
 	}
 }
 
-// each calls do for the id of a wake-up: for one device, or for all at work.
-func (e *Engine) each(ctx context.Context, id string, do func(postern.DeviceID)) {
+// eachDevice calls do for the id of a wake-up: for one device, or for all at work.
+func eachDevice(ctx context.Context, e *Engine, id string, do func(postern.DeviceID)) {
 	if id != store.Anything {
 		do(postern.DeviceID(id))
 		return

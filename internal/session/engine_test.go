@@ -33,6 +33,24 @@ const (
 	customer = "+15551234567"
 )
 
+// sharedLog is a log that a test reads while the engine writes it.
+type sharedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *sharedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *sharedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // world is an engine over the real store and a fake network, in a bubble of
 // time: a day of waiting passes at once.
 type world struct {
@@ -44,7 +62,7 @@ type world struct {
 	driver network.Driver
 	left   blackbox.Left // of the process before the next boot
 	caller access.Caller
-	log    bytes.Buffer
+	log    sharedLog
 	engine *Engine // of the last boot
 	stop   func()
 }

@@ -52,7 +52,7 @@ func (e *Engine) fetchURLs(ctx context.Context) error {
 					look = true
 				}
 				if id != "" {
-					e.each(ctx, id, e.mediaWanted)
+					eachDevice(ctx, e, id, e.mediaWanted)
 				}
 			}
 		}
