@@ -25,6 +25,7 @@ import (
 	"postern/internal/dash"
 	"postern/internal/egress"
 	"postern/internal/gateway"
+	"postern/internal/lease"
 	"postern/internal/linkpage"
 	"postern/internal/mail"
 	"postern/internal/media/library"
@@ -61,11 +62,13 @@ type App struct {
 	cfg     config.Server
 	log     *slog.Logger
 	version string
+	shared  bool // other servers may use the database
 
 	db         *store.Store
 	gateway    *gateway.Gateway
 	people     *people.People
 	library    *library.Library
+	leases     *lease.Holder // says what this server works for
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
 	vendor     *vendorsim.Spaces // nil outside of the sandbox
@@ -89,6 +92,9 @@ type Options struct {
 	// Vendor is a simulated vendor to use instead of the one that the sandbox opens in the
 	// data directory. The caller closes it.
 	Vendor *vendorsim.Spaces
+	// Shared lets other servers use the PostgreSQL database at the same time. Only tests set it
+	// so far; see docs/roadmap.md.
+	Shared bool
 }
 
 // New opens everything that a server needs, including its ports, so that errors are
@@ -97,7 +103,7 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor}
+	a := &App{cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor, shared: opts.Shared}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -105,13 +111,16 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 }
 
 func (a *App) open(ctx context.Context) error {
-	core, err := openCore(ctx, a.cfg.Data, a.log)
+	core, err := openCore(ctx, a.cfg.Data, a.log, a.shared)
 	if err != nil {
 		return err
 	}
 	a.db = core.db
 	a.onClose(core.db.Close)
 	a.onClose(func() error { a.later.Wait(); return nil })
+	if a.leases, err = a.joinNodes(ctx); err != nil {
+		return err
+	}
 	box, left := a.openBox()
 	if err := a.openVendor(ctx); err != nil {
 		return err
@@ -136,7 +145,7 @@ func (a *App) open(ctx context.Context) error {
 	pace := a.cfg.DefaultPace()
 	a.engine = session.New(session.Options{
 		DB: a.db, Gateway: a.gateway, Driver: hooked(driver), Log: a.log, Box: box, Left: left,
-		Library: a.library, Fetch: client.Fetch,
+		Library: a.library, Fetch: client.Fetch, Leases: a.leases,
 		Pace: postern.Pace{
 			PerMinute:         postern.Rate(pace.PerMinute),
 			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute),
@@ -148,6 +157,7 @@ func (a *App) open(ctx context.Context) error {
 	a.registry = obs.NewRegistry()
 	a.dispatcher = webhook.New(webhook.Options{
 		DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry,
+		Leases: a.leases,
 	})
 	return a.listen(ctx, obs.OpsHandler(a.health, a.registry))
 }
@@ -390,14 +400,17 @@ func (a *App) forgetStart(ctx context.Context) error {
 // requests in flight, then the sends and deliveries in flight, and closes the server. It
 // returns nil after an orderly stop.
 func (a *App) Run(ctx context.Context) error {
+	release := a.holdLease(ctx)
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	group, failed := errgroup.WithContext(work)
 	group.Go(func() error { return a.keepDatabase(work) })
 	group.Go(func() error { return a.engine.Run(work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
-	group.Go(func() error { return a.gateway.Maintenance.Run(work, a.retention()) })
-	group.Go(func() error { return a.gateway.Maintenance.IndexWords(work) })
+	group.Go(func() error {
+		return a.whileLeading(work, func(ctx context.Context) error { return a.gateway.Maintenance.Run(ctx, a.retention()) })
+	})
+	group.Go(func() error { return a.whileLeading(work, a.gateway.Maintenance.IndexWords) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}
@@ -412,7 +425,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.health.Set("draining")
 	a.drain(work)
 	stopWork()
-	return errors.Join(group.Wait(), a.Close())
+	return errors.Join(group.Wait(), release(), a.Close())
 }
 
 // keepDatabase ends the server if another server has taken its database, because two
@@ -480,11 +493,13 @@ type core struct {
 	box *seal.Box
 }
 
-func openCore(ctx context.Context, cfg config.Data, log *slog.Logger) (core, error) {
+func openCore(ctx context.Context, cfg config.Data, log *slog.Logger, shared bool) (core, error) {
 	if err := cfg.Validate(); err != nil {
 		return core{}, err
 	}
-	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal(), Log: log})
+	db, err := store.Open(ctx, store.Options{
+		Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal(), Log: log, Nodes: shared,
+	})
 	if err != nil {
 		return core{}, err
 	}

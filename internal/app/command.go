@@ -50,7 +50,7 @@ func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 
 // serveCommands serves the command socket in this process until stop is called.
 func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err error) {
-	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler))
+	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler), false)
 	if err != nil {
 		return nil, err
 	}

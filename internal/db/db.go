@@ -46,6 +46,10 @@ type Options struct {
 	// database must set it.
 	Nodes bool
 
+	// Fence tells within a transaction, before its first fenced write, why this server may not
+	// make such writes: others may have taken over what it worked for. Nil never refuses.
+	Fence func(*Tx) error
+
 	Migrations fs.FS    // SQL files, in the directories sqlite and postgres
 	Ledgers    []Ledger // counters and summaries
 
@@ -113,7 +117,7 @@ func (db *DB) startWriter(opts Options) {
 		stmts: map[string]*sql.Stmt{}, taken: make(chan struct{}),
 	}, opts.Ledgers, db.publish, opts.Log)
 	db.first = nil
-	db.writer.trace = opts.Trace
+	db.writer.trace, db.writer.fence = opts.Trace, opts.Fence
 	if db.checkpoints != nil {
 		db.writer.written = db.checkpoints.written
 	}

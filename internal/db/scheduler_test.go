@@ -13,7 +13,7 @@ type numbered struct {
 	n         int
 }
 
-func (w numbered) About() About { return About{w.workspace, w.urgency} }
+func (w numbered) About() About { return About{Workspace: w.workspace, Urgency: w.urgency} }
 
 func (numbered) WriteAll(*Tx, []Pending[numbered]) error { return nil }
 

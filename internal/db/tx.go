@@ -16,6 +16,9 @@ type Tx struct {
 	wakes []Wake
 	seen  map[any]struct{} // see First
 
+	asked    bool  // whether the fence was asked in this transaction
+	fencedBy error // what it said
+
 	changed bool  // the write at hand has changed a row
 	failed  error // a statement of the write at hand failed
 }
@@ -331,11 +334,27 @@ func (t *Tx) runGuarded(p pending) (lost error) {
 	return nil
 }
 
+// fence asks, once in a transaction, whether this server may make fenced writes.
+func (t *Tx) fence() error {
+	if !t.asked && t.w.fence != nil {
+		t.asked, t.fencedBy = true, t.w.fence(t)
+	}
+	return t.fencedBy
+}
+
 // apply runs writes of one kind. A write that goes on after a failed statement has failed: PostgreSQL would
 // turn the commit of it, and of its neighbours, into a rollback.
 func (t *Tx) apply(list []pending) (err error) {
 	t.changed, t.failed = false, nil
 	w, ended := list[0].write, false
+	if w.about().Fenced {
+		if err := t.fence(); err != nil {
+			for _, p := range list {
+				*p.outcome = err
+			}
+			return nil
+		}
+	}
 	err = guarded(t.w.log, nameOf(w), func() error {
 		err := w.apply(t, list)
 		ended = true

@@ -11,6 +11,7 @@ import (
 type About struct {
 	Workspace string // "" for writes that belong to no workspace or need no fair share
 	Urgency   Urgency
+	Fenced    bool // it is refused while [Options.Fence] returns an error
 }
 
 // Urgency says how a write shares the writer with others.
@@ -115,6 +116,17 @@ func WriteNow[T Hot[T]](t *Tx, values ...T) error {
 	return nil
 }
 
+// Fenced makes a write refused while [Options.Fence] returns an error.
+func Fenced(w Write) Write { return fenced{w} }
+
+type fenced struct{ Write }
+
+func (f fenced) about() About {
+	a := f.Write.about()
+	a.Fenced = true
+	return a
+}
+
 // Then does something more in the transaction of a write, if that succeeds. The
 // write keeps its place among the others but is no longer grouped with its kind.
 func Then(w Write, more func(t *Tx) error) Write { return followed{w, more} }
@@ -140,7 +152,10 @@ func (f followed) apply(t *Tx, _ []pending) error {
 
 // nameOf names a write in logs. A Func has the name of the function that made it.
 func nameOf(w Write) string {
-	if f, is := w.(followed); is {
+	switch f := w.(type) {
+	case followed:
+		return nameOf(f.Write)
+	case fenced:
 		return nameOf(f.Write)
 	}
 	if kind := w.kind(); kind != nil {

@@ -35,6 +35,7 @@ type writer struct {
 	wake      func([]Wake)
 	written   func(several bool)             // after each group that is on disk; may be nil
 	trace     func(query string, args []any) // see [Options.Trace]
+	fence     func(*Tx) error                // see [Options.Fence]
 	log       *slog.Logger
 	scheduler scheduler
 	group     []request // being written

@@ -74,6 +74,9 @@ func NewMediaID() MediaID { return MediaID(newID("med_")) }
 // NewInvitationID generates an id.
 func NewInvitationID() InvitationID { return InvitationID(newID("inv_")) }
 
+// NewNodeID generates an id for a server.
+func NewNodeID() string { return newID("node_") }
+
 // NewRequestID generates an id for an API request.
 func NewRequestID() string { return newID("req_") }
 

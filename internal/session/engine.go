@@ -18,6 +18,7 @@ import (
 	"postern/internal/blackbox"
 	"postern/internal/fair"
 	"postern/internal/gateway"
+	"postern/internal/lease"
 	"postern/internal/media/library"
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -40,6 +41,8 @@ type Options struct {
 	// Left is what the previous process left in its record.
 	Left blackbox.Left
 	Pace postern.Pace // of devices whose owner did not set one; a zero member means no limit
+	// Leases say for which devices this server works; nil: for all.
+	Leases *lease.Holder
 }
 
 // Engine runs the sessions of all devices.
@@ -50,6 +53,7 @@ type Engine struct {
 	log    *slog.Logger
 	pace   postern.Pace
 	box    *blackbox.Box
+	leases *lease.Holder
 
 	library *library.Library
 	fetch   func(ctx context.Context, url string) (io.ReadCloser, error)
@@ -72,8 +76,12 @@ type Engine struct {
 // New makes an Engine.
 func New(opts Options) *Engine {
 	guilty := suspects(opts.Left)
+	if opts.Leases == nil {
+		opts.Leases = lease.Alone()
+	}
 	return &Engine{
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
+		leases:  opts.Leases,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
 		uploads: fair.New(allUploads), downloads: fair.New(allDownloads), previews: fair.New(allPreviews),
@@ -116,6 +124,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
 	group.Go(func() error { return e.watch(ctx, urgent, e.urge) })
+	group.Go(func() error { return sharing{e}.run(ctx, sessions) })
 	group.Go(func() error { return e.maintain(ctx) })
 	group.Go(func() error { return e.schedule(ctx) })
 	group.Go(func() error { return e.fetchURLs(ctx) })
@@ -129,6 +138,8 @@ func (e *Engine) start(ctx context.Context) (held []postern.DeviceID, err error)
 	devices, err := e.db.Devices.AtWork(ctx)
 	for _, d := range devices {
 		switch {
+		case !e.leases.Has(d.ID):
+			continue
 		case e.probation.holds(d.ID):
 			held = append(held, d.ID)
 			continue
@@ -172,6 +183,10 @@ func eachDevice(ctx context.Context, e *Engine, id string, do func(postern.Devic
 // deviceChanged interrupts the current action for a device if its desired state
 // has changed, and starts a supervisor for a device that has none.
 func (e *Engine) deviceChanged(ctx context.Context, id postern.DeviceID) {
+	if !e.leases.Has(id) {
+		e.leases.Want(id)
+		return
+	}
 	d, err := e.db.Devices.ForEngine(ctx, id)
 	if err != nil {
 		return // deleted, or the store is unavailable: the supervisor finds out
@@ -200,7 +215,10 @@ func (e *Engine) schedule(ctx context.Context) error {
 	tick := time.NewTicker(scheduleInterval)
 	defer tick.Stop()
 	for {
-		n, err := e.db.Outbox.Due(ctx, e.db.Now(), dueChunk)
+		n, err := 0, error(nil)
+		if e.leases.Leads() {
+			n, err = e.db.Outbox.Due(ctx, e.db.Now(), dueChunk)
+		}
 		if err != nil && ctx.Err() == nil {
 			e.log.WarnContext(ctx, "scheduled messages are delayed", "error", err)
 		}
@@ -223,6 +241,9 @@ func (e *Engine) maintain(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
+			if !e.leases.Leads() {
+				continue
+			}
 			if err := e.maintainOnce(ctx); err != nil && ctx.Err() == nil {
 				e.log.WarnContext(ctx, "maintenance", "error", err)
 			}

@@ -61,7 +61,7 @@ func (e *Engine) fetchURLs(ctx context.Context) error {
 
 // begin begins to fetch the files that are due, and returns when to look again.
 func (f *fetcher) begin(ctx context.Context) time.Duration {
-	if f.e.library == nil || f.e.fetch == nil {
+	if f.e.library == nil || f.e.fetch == nil || !f.e.leases.Leads() {
 		return fetchMax
 	}
 	f.mu.Lock()

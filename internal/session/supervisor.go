@@ -22,13 +22,16 @@ type supervisor struct {
 	doing     postern.Desired
 	turn      int                // the device's turn when the action began
 	interrupt context.CancelFunc // ends the current action; nil between two actions
+
+	stop  context.CancelFunc // ends the supervisor
+	ended chan struct{}      // closed when it has ended
 }
 
 func newSupervisor(id postern.DeviceID) *supervisor {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = retryFirst, retryMax, 2, 0.5
 	b.Reset()
-	return &supervisor{id: id, backoff: b}
+	return &supervisor{id: id, backoff: b, ended: make(chan struct{})}
 }
 
 // desire tells the supervisor the desired state. A link attempt that has just
@@ -84,8 +87,11 @@ func (e *Engine) supervise(ctx context.Context, id postern.DeviceID) {
 		return
 	}
 	s := newSupervisor(id)
+	ctx, s.stop = context.WithCancel(ctx)
 	e.supervisors[id] = s
 	e.running.Go(func() {
+		defer close(s.ended)
+		defer s.stop()
 		defer e.probation.settle(id)
 		for ctx.Err() == nil && e.superviseOnce(ctx, s) {
 		}

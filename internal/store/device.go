@@ -205,9 +205,13 @@ func (s Devices) CountLinked(ctx context.Context) (n int, err error) {
 
 // ResetSessions marks all connected devices as connecting. It is called at start, when no
 // session of this process is live yet but a previous process may have left devices marked
-// as connected.
+// as connected. A server that shares the database resets the devices that it owns.
 func (s Devices) ResetSessions(ctx context.Context) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if n := s.node.Load(); n != nil {
+			return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'
+				AND owner = $1`, n.ID)
+		}
 		return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
 	}))
 }
@@ -305,7 +309,7 @@ func (o SetDeviceState) update(t *db.Tx) error {
 // SetState records a change of a device's session. It does nothing when the device no
 // longer exists or is not in one of the states that From and FromDesired require.
 func (s Devices) SetState(ctx context.Context, o SetDeviceState) error {
-	err := s.db.Do(ctx, db.Func(o.apply))
+	err := s.db.Do(ctx, db.Fenced(db.Func(o.apply)))
 	if err == nil && o.FailQueued {
 		err = s.failQueued(ctx, o.DeviceID, o.At)
 	}

@@ -217,7 +217,7 @@ func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
 
 // About lets workspaces take turns, because the network does not slow down by itself.
 func (o RecordInbound) About() db.About {
-	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood}
+	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood, Fenced: true}
 }
 
 // WriteAll stores the new messages, and fills in those that could not be decrypted before.

@@ -486,7 +486,7 @@ func TestEachMessageOfAGroupIsCheckedInItsOwnMonthAndWorkspace(t *testing.T) {
 // of devices that get them at once.
 func TestReceiptsTakeTurns(t *testing.T) {
 	t.Parallel()
-	got, want := receipts{{WorkspaceID: "ws_1"}}.About(), db.About{Workspace: "ws_1", Urgency: db.Fair}
+	got, want := receipts{{WorkspaceID: "ws_1"}}.About(), db.About{Workspace: "ws_1", Urgency: db.Fair, Fenced: true}
 	if got != want {
 		t.Errorf("about %+v, want %+v", got, want)
 	}

@@ -466,7 +466,7 @@ type markSending struct {
 }
 
 // About keeps the order of the mark among other writes.
-func (*markSending) About() db.About { return db.About{} }
+func (*markSending) About() db.About { return db.About{Fenced: true} }
 
 var markMessages = db.NewStatement("message, began",
 	`UPDATE message SET status = 'sending', frame_left = 1, attempts = attempts + 1, attempted_at = @began,

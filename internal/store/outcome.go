@@ -35,7 +35,7 @@ func (s Outbox) StartFinish(o FinishOutbound) (wait func() error) {
 }
 
 // About keeps the order of the outcome among other writes.
-func (o FinishOutbound) About() db.About { return db.About{} }
+func (o FinishOutbound) About() db.About { return db.About{Fenced: true} }
 
 var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund, now, attempt",
 	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at, finished_at = @now,
@@ -340,9 +340,9 @@ type receipts []Receipt
 // About lets workspaces take turns, because many devices may get receipts at once.
 func (list receipts) About() db.About {
 	if len(list) == 0 {
-		return db.About{}
+		return db.About{Fenced: true}
 	}
-	return db.About{Workspace: string(list[0].WorkspaceID), Urgency: db.Fair}
+	return db.About{Workspace: string(list[0].WorkspaceID), Urgency: db.Fair, Fenced: true}
 }
 
 // WriteAll advances messages in the order of the receipts.

@@ -19,9 +19,7 @@ type SessionKey struct {
 }
 
 // WriteSessionKeys writes keys of an account, all or none. A key without a value is
-// deleted. Once several nodes can share a database, the epoch of the device's lease will be
-// compared here, in the same transaction, so that a node that lost the device writes
-// nothing.
+// deleted. A server whose lease has ended writes nothing.
 type WriteSessionKeys struct {
 	Account string
 	Keys    []SessionKey
@@ -31,9 +29,9 @@ type WriteSessionKeys struct {
 // About keeps the order of the keys.
 func (o WriteSessionKeys) About() db.About {
 	if o.Patient {
-		return db.About{Urgency: db.Patient}
+		return db.About{Urgency: db.Patient, Fenced: true}
 	}
-	return db.About{}
+	return db.About{Fenced: true}
 }
 
 // keyPlace identifies a key.

@@ -36,6 +36,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"postern/internal/db"
@@ -65,6 +66,7 @@ type Store struct {
 	Media         Media
 	Members       Members
 	Messages      Messages
+	Nodes         Nodes
 	Outbox        Outbox
 	PasswordLinks PasswordLinks
 	Replays       Replays
@@ -82,6 +84,7 @@ type core struct {
 	db    *db.DB
 	cache *deviceCache
 	log   *slog.Logger
+	node  atomic.Pointer[Node] // this server, once it shares the database
 }
 
 // exists returns a function that reports whether a counting query finds any row.
@@ -109,6 +112,7 @@ type (
 	Media         struct{ *core } // files that were uploaded or received
 	Members       struct{ *core } // users of a workspace
 	Messages      struct{ *core } // in both directions
+	Nodes         struct{ *core } // servers that share the database, and what they own
 	Outbox        struct{ *core } // messages that wait to be sent
 	PasswordLinks struct{ *core } // links by which a password is set
 	Replays       struct{ *core } // of a part of the event log to an endpoint
@@ -130,6 +134,8 @@ type Options struct {
 	URL string       // of a PostgreSQL database; "" for SQLite in the data directory
 	Log *slog.Logger // nil discards
 
+	Nodes bool // the PostgreSQL database is shared with other servers; see [db.Options]
+
 	// Trace is called with each statement before it runs; see [db.Options].
 	Trace func(query string, args []any)
 
@@ -150,18 +156,19 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	engine, err := db.Open(ctx, engineOptions(opts))
+	c := &core{log: opts.Log}
+	engine, err := db.Open(ctx, c.engineOptions(opts))
 	if err != nil {
 		return nil, err
 	}
-	c := &core{db: engine, cache: newDeviceCache(engine), log: opts.Log}
+	c.db, c.cache = engine, newDeviceCache(engine)
 	return &Store{
 		core: c, Audit: Audit{c}, Blobs: Blobs{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c},
 		Endpoints: Endpoints{c},
 		Events:    Events{c}, Factors: Factors{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Identities: Identities{c},
 		Invitations: Invitations{c}, Keys: Keys{c}, LinkPages: LinkPages{c}, Links: Links{c}, Members: Members{c},
 		Media:    Media{c},
-		Messages: Messages{c}, Outbox: Outbox{c}, PasswordLinks: PasswordLinks{c}, Replays: Replays{c},
+		Messages: Messages{c}, Nodes: Nodes{c}, Outbox: Outbox{c}, PasswordLinks: PasswordLinks{c}, Replays: Replays{c},
 		SessionKeys: SessionKeys{c}, Settings: Settings{c}, SignIns: SignIns{c}, System: System{c}, Usage: Usage{c},
 		Users: Users{c}, Workspaces: Workspaces{c},
 	}, nil
@@ -169,7 +176,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 
 // engineOptions returns what the engine needs from this package: the tables, the reactions
 // to changes, and the errors.
-func engineOptions(opts Options) db.Options {
+func (c *core) engineOptions(opts Options) db.Options {
 	tables, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // cannot happen: the directory is embedded
@@ -177,7 +184,7 @@ func engineOptions(opts Options) db.Options {
 	return db.Options{
 		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
 		Ledgers: []db.Ledger{newMessageHours(), newAttemptHours(), newChatSummaries()}, Unavailable: unavailable,
-		AnswerLimit: opts.answerLimit, Trace: opts.Trace,
+		AnswerLimit: opts.answerLimit, Trace: opts.Trace, Nodes: opts.Nodes, Fence: c.fence,
 	}
 }
 
@@ -296,6 +303,8 @@ const (
 	KeyChanged      Topic = "key"      // revoked, or the workspace's plan changed [workspace]
 
 	MediaWanted Topic = "media" // a file waits to be fetched [device; "" for one to send]
+
+	NodesChanged Topic = "node" // a server came or went, or released something
 
 	deviceRow Topic = "device-row" // any column that reads of devices show; for the cache
 )

@@ -138,7 +138,7 @@ func oldMessage(id, direction, source, status string, at int) string {
 // atVersion opens a new database at an earlier version, for statements of the test.
 func atVersion(t *testing.T, opts Options, version int64) *sql.DB {
 	t.Helper()
-	before, err := db.OpenAt(t.Context(), engineOptions(opts), version)
+	before, err := db.OpenAt(t.Context(), new(core).engineOptions(opts), version)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,6 +123,13 @@ func (c *Client) Download(id postern.MediaID) []byte {
 	return a.Body
 }
 
+// At returns the client of the same workspace that makes its requests to another server.
+func (c *Client) At(k *Kit) *Client {
+	other := *c
+	other.kit = k
+	return &other
+}
+
 // Link creates a device and links it to the simulated phone with a number.
 func (c *Client) Link(number string) postern.Device {
 	c.kit.t.Helper()

@@ -46,6 +46,7 @@ type Kit struct {
 	Spaces *vendorsim.Spaces
 	Vendor *vendorsim.Vendor // of the first workspace that has a client
 	Log    *Log
+	Shared bool // other servers may use the PostgreSQL database
 
 	app     *app.App
 	stop    context.CancelFunc
@@ -82,6 +83,17 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 	k.OpenSpaces("", nil)
 	k.Boot()
 	return k
+}
+
+// Another starts another server on the same PostgreSQL database, which the kit must share, with the same simulated vendor and
+// storage of files. It stops at the end of the test, before the first one.
+func (k *Kit) Another() *Kit {
+	k.t.Helper()
+	other := &Kit{t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared}
+	other.Config.Dir = dir(k.t)
+	k.t.Cleanup(other.Stop)
+	other.Boot()
+	return other
 }
 
 // OpenSpaces replaces the simulated vendor by the one whose state is in a directory, or by a
@@ -152,7 +164,7 @@ func (k *Kit) Boot() {
 func (k *Kit) TryBoot() error {
 	ctx, stop := context.WithCancel(context.Background())
 	a, err := app.New(ctx, k.Config,
-		app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces})
+		app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces, Shared: k.Shared})
 	if err != nil {
 		stop()
 		return err

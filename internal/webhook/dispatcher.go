@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"postern/internal/egress"
+	"postern/internal/lease"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
@@ -35,10 +36,11 @@ type Options struct {
 	Registerer prometheus.Registerer // registers the metrics; nil exports none
 	Drain      time.Duration         // how long Run waits for attempts in flight when it ends; 0 means 15 s
 	Unfair     bool                  // disables the limit on first attempts of a workspace, for measurements
+	Leases     *lease.Holder         // say for which endpoints this server works; nil: for all
 }
 
-// Dispatcher makes the deliveries and handshakes of all endpoints. A database must
-// have only one running Dispatcher.
+// Dispatcher makes the deliveries and handshakes of all endpoints. Servers that share a
+// database divide the endpoints among themselves; see [lease.Holder].
 type Dispatcher struct {
 	db      *store.Store
 	box     *seal.Box
@@ -52,6 +54,7 @@ type Dispatcher struct {
 	fair    *fairUse // nil if first attempts are not limited
 	post    poster
 	jitter  func() float64
+	leases  *lease.Holder
 }
 
 // poster makes one POST.
@@ -68,6 +71,9 @@ func New(opts Options) *Dispatcher {
 	if opts.Drain == 0 {
 		opts.Drain = drainTime
 	}
+	if opts.Leases == nil {
+		opts.Leases = lease.Alone()
+	}
 	var fair *fairUse
 	if !opts.Unfair {
 		fair = newFairUse()
@@ -80,6 +86,7 @@ func New(opts Options) *Dispatcher {
 		workers: newWorkers(),
 		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
+		leases:  opts.Leases,
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 
 // greet starts the handshakes that are due, and sets the timer for the others.
 func (r *run) greet(ctx, work context.Context) {
+	if !r.leases.Leads() {
+		return // the first server makes them all
+	}
 	pending, err := r.db.Endpoints.PendingHandshakes(ctx)
 	if err != nil {
 		if ctx.Err() == nil {

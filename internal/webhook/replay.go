@@ -72,6 +72,10 @@ func (r *replays) once(ctx context.Context) error {
 	if err := r.take(ctx); err != nil {
 		return err
 	}
+	if !r.leases.Leads() {
+		clear(r.todo) // the first server makes the steps of all
+		return nil
+	}
 	for id := range r.todo {
 		began := time.Now()
 		more, err := r.db.Replays.Step(ctx, id, now())

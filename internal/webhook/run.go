@@ -43,11 +43,29 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	if err := r.start(ctx, work); err != nil && ctx.Err() == nil {
 		return err
 	}
+	t := newTerm(ctx, work)
 	for ctx.Err() == nil {
-		r.once(ctx, work)
+		if over := r.once(t.ctx, t.work); over {
+			t.end()
+			t = newTerm(ctx, work)
+		}
 	}
 	r.finish(abandon)
+	t.end()
 	return nil
+}
+
+// term is the time for which this server has its lease. When it is over, all lanes end, and
+// attempts in flight are canceled: others will make them.
+type term struct {
+	ctx, work context.Context //nolint:containedctx // they are derived from those of Run
+	end       func()
+}
+
+func newTerm(ctx, work context.Context) term {
+	ctx, stop := context.WithCancel(ctx)
+	work, cancel := context.WithCancel(work)
+	return term{ctx, work, func() { stop(); cancel() }}
 }
 
 func (d *Dispatcher) newRun() *run {
@@ -80,16 +98,20 @@ func (r *run) start(ctx, work context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the endpoints with work: %w", err)
 	}
-	for _, id := range ids {
+	mine, err := r.leases.Endpoints(ctx, ids...)
+	for _, id := range mine {
 		r.rouse(ctx, work, id)
 	}
-	return nil
+	return err
 }
 
-// once waits for one event and handles it.
-func (r *run) once(ctx, work context.Context) {
+// once waits for one event and handles it. It reports whether the server has lost its lease.
+func (r *run) once(ctx, work context.Context) (over bool) {
 	select {
 	case <-ctx.Done():
+	case <-r.leases.Ended.C():
+		r.leases.Ended.Take()
+		return true
 	case <-r.fresh.C():
 		for _, id := range r.fresh.Take() {
 			if id == store.Anything {
@@ -113,6 +135,7 @@ func (r *run) once(ctx, work context.Context) {
 		delete(r.greeting, id)
 		r.greet(ctx, work)
 	}
+	return false
 }
 
 // announce tells an endpoint's lane that there is a new event. It starts a lane if
@@ -142,13 +165,20 @@ func (r *run) look(ctx, work context.Context) {
 	}
 }
 
-// rouse tells an endpoint's lane to look for work. It starts a lane if there is none.
+// rouse tells an endpoint's lane to look for work. It starts a lane if there is none and
+// this server owns the endpoint.
 func (r *run) rouse(ctx, work context.Context, id postern.EndpointID) {
 	if l := r.lanes[id]; l != nil {
 		nudge(l.wake)
 		return
 	}
 	r.disarm(id)
+	if mine, err := r.leases.Endpoints(ctx, id); err != nil || len(mine) == 0 {
+		if err != nil && ctx.Err() == nil {
+			r.log.WarnContext(ctx, "take an endpoint", "endpoint", id, "error", err)
+		}
+		return
+	}
 	l := r.newLane(id)
 	r.lanes[id] = l
 	r.metrics.lanes.Inc()

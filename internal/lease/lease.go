@@ -1,0 +1,299 @@
+// Package lease decides which devices and webhook endpoints this server works for.
+//
+// Servers that share a database divide them among themselves. Each server has a row whose lease it
+// renews, and each device and endpoint names the server that owns it. A server whose lease ends has
+// stopped working before the others take over what it owned: it stops after giveUp without a
+// renewal by its monotonic clock, and the others wait for the whole lease by the database's clock.
+// What it may still write is refused in the transaction (see [store.Nodes]). A server that is alone
+// on its database works for everything.
+package lease
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// The times of a lease.
+const (
+	length  = 10 * time.Second // how long the others wait for a renewal
+	renewal = 2 * time.Second
+	giveUp  = 7 * time.Second // without a renewal, a server stops its work
+	check   = 250 * time.Millisecond
+
+	movesAtOnce = 5 // devices that a server hands over between two renewals, to even out the load
+)
+
+// Holder holds the lease of this server.
+type Holder struct {
+	db   *store.Store
+	log  *slog.Logger
+	node store.Node // without an id, the server is alone
+
+	// Gained has the devices that this server owns from now on, and Lost those that it has to
+	// stop working for, mapped to whether it does so in an orderly way and releases them then.
+	Gained *Box[postern.DeviceID, store.Claim]
+	Lost   *Box[postern.DeviceID, bool]
+	// Ended has a value when the lease has ended, so that all deliveries have to stop.
+	Ended *Box[struct{}, struct{}]
+
+	wanted *Box[postern.DeviceID, struct{}]
+
+	mu        sync.Mutex
+	devices   map[postern.DeviceID]struct{}
+	endpoints map[postern.EndpointID]bool // whether it is ours; those of others until something changes
+	leads     bool
+	held      bool
+	renewed   time.Time // when the last renewal began
+}
+
+// Alone returns the holder of a server that is alone on its database.
+func Alone() *Holder { return newHolder(nil, nil, store.Node{}) }
+
+// New returns the holder of a server that shares its database. The id must stay the same when the
+// server starts again, and no other server may have it.
+func New(db *store.Store, log *slog.Logger, id, name string) *Holder {
+	return newHolder(db, log, store.Node{ID: id, Name: name})
+}
+
+func newHolder(db *store.Store, log *slog.Logger, n store.Node) *Holder {
+	return &Holder{
+		db: db, log: log, node: n, leads: n.ID == "", held: n.ID == "",
+		Gained: newBox[postern.DeviceID, store.Claim](), Lost: newBox[postern.DeviceID, bool](),
+		Ended: newBox[struct{}, struct{}](), wanted: newBox[postern.DeviceID, struct{}](),
+		devices: map[postern.DeviceID]struct{}{}, endpoints: map[postern.EndpointID]bool{},
+	}
+}
+
+// Shared tells whether other servers may use the database.
+func (h *Holder) Shared() bool { return h.node.ID != "" }
+
+// Leads tells whether this server does what only one may do. It is the one that has been there
+// longest.
+func (h *Holder) Leads() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leads && h.held
+}
+
+// Has tells whether this server owns a device.
+func (h *Holder) Has(id postern.DeviceID) bool {
+	if !h.Shared() {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, has := h.devices[id]
+	return has && h.held
+}
+
+// Want makes this server the owner of a device soon, if nobody owns it.
+func (h *Holder) Want(id postern.DeviceID) { h.wanted.Put(id, struct{}{}) }
+
+// Join takes the lease. It must be called before the server does anything else.
+func (h *Holder) Join(ctx context.Context) error {
+	if !h.Shared() {
+		return nil
+	}
+	began := time.Now()
+	n, err := h.db.Nodes.Join(ctx, h.node, length)
+	if err != nil {
+		return err
+	}
+	ids, err := h.db.Nodes.Devices(ctx, n)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.node, h.held, h.renewed = n, true, began
+	for _, id := range ids {
+		h.devices[id] = struct{}{}
+		h.Gained.Put(id, store.Claim{Device: id})
+	}
+	return nil
+}
+
+// Run renews the lease until ctx is done, and then gives it up. By then the server must have
+// stopped working.
+func (h *Holder) Run(ctx context.Context) error {
+	if !h.Shared() {
+		<-ctx.Done()
+		return nil
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() { h.watch(ctx) })
+	defer watching.Wait()
+	changed := h.db.Listen(store.NodesChanged, "")
+	defer changed.Close()
+	tick := time.NewTicker(renewal)
+	defer tick.Stop()
+	for {
+		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
+			h.log.WarnContext(ctx, "renew the lease of this server", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return h.quit(context.WithoutCancel(ctx))
+		case <-tick.C:
+		case <-changed.C():
+			changed.Take()
+			h.forgetOthers()
+		case <-h.wanted.C():
+			h.claimWanted(ctx)
+		}
+	}
+}
+
+func (h *Holder) quit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	return h.db.Nodes.Quit(ctx, h.node)
+}
+
+// watch ends the work of this server when it could not renew its lease in time.
+func (h *Holder) watch(ctx context.Context) {
+	for postern.Sleep(ctx, check) == nil {
+		h.mu.Lock()
+		over := h.held && time.Since(h.renewed) > giveUp
+		h.mu.Unlock()
+		if over {
+			h.log.ErrorContext(ctx, "the lease of this server could not be renewed; it stops its work until that succeeds")
+			h.end()
+		}
+	}
+}
+
+// end stops the work of this server.
+func (h *Holder) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = false
+	for id := range h.devices {
+		h.Lost.Put(id, false)
+	}
+	clear(h.devices)
+	clear(h.endpoints)
+	h.Ended.Put(struct{}{}, struct{}{})
+}
+
+// renew renews the lease, and takes or hands over devices to even out the load.
+func (h *Holder) renew(ctx context.Context) error {
+	began := time.Now()
+	st, err := h.db.Nodes.Renew(ctx, h.node, length)
+	if errors.Is(err, store.ErrLeaseLost) || err == nil && !h.isHeld() {
+		h.log.WarnContext(ctx, "this server had lost its lease, and takes a new one")
+		h.end()
+		return h.Join(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.renewed, h.leads = began, st.Leads
+	h.mu.Unlock()
+	share := (st.All + max(st.Nodes, 1) - 1) / max(st.Nodes, 1)
+	switch {
+	case st.Free > 0 && st.Mine < share:
+		return h.take(h.db.Nodes.ClaimDevices(ctx, h.node, min(st.Free, share-st.Mine)))
+	case st.Free == 0 && st.Mine > share:
+		h.handOver(min(st.Mine-share, movesAtOnce))
+	}
+	return nil
+}
+
+func (h *Holder) isHeld() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held
+}
+
+// take notes devices that were claimed.
+func (h *Holder) take(list []store.Claim, err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range list {
+		h.devices[c.Device] = struct{}{}
+		h.Gained.Put(c.Device, c)
+	}
+	return err
+}
+
+// handOver has some devices released.
+func (h *Holder) handOver(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(h.devices))
+	for _, id := range ids[:min(n, len(ids))] {
+		delete(h.devices, id)
+		h.Lost.Put(id, true)
+	}
+}
+
+// Release gives up a device for which this server no longer works, so that another one takes it.
+func (h *Holder) Release(ctx context.Context, id postern.DeviceID) error {
+	return h.db.Nodes.Release(ctx, h.node, id)
+}
+
+// claimWanted takes the devices that are wanted here and that nobody owns.
+func (h *Holder) claimWanted(ctx context.Context) {
+	for id := range h.wanted.Take() {
+		owned, err := h.db.Nodes.DeviceOwned(ctx, id)
+		if err == nil && !owned {
+			err = h.take(h.db.Nodes.ClaimDevice(ctx, h.node, id))
+		}
+		if err != nil && ctx.Err() == nil {
+			h.log.WarnContext(ctx, "take a device", "device", id, "error", err)
+		}
+	}
+}
+
+// Endpoints returns those of some endpoints that this server owns, after it has taken those that
+// nobody owns.
+func (h *Holder) Endpoints(ctx context.Context, ids ...postern.EndpointID) ([]postern.EndpointID, error) {
+	if !h.Shared() {
+		return ids, nil
+	}
+	mine, unknown := h.known(ids)
+	if len(unknown) == 0 {
+		return mine, nil
+	}
+	taken, err := h.db.Nodes.ClaimEndpoints(ctx, h.node, unknown)
+	if err != nil {
+		return mine, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range unknown {
+		h.endpoints[id] = slices.Contains(taken, id)
+	}
+	return append(mine, taken...), nil
+}
+
+func (h *Holder) known(ids []postern.EndpointID) (mine, unknown []postern.EndpointID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range ids {
+		switch ours, known := h.endpoints[id]; {
+		case !known && h.held:
+			unknown = append(unknown, id)
+		case ours:
+			mine = append(mine, id)
+		}
+	}
+	return mine, unknown
+}
+
+// forgetOthers makes Endpoints ask again for those of other servers.
+func (h *Holder) forgetOthers() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.endpoints, func(_ postern.EndpointID, ours bool) bool { return !ours })
+}

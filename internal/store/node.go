@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+)
+
+// Node is a server that shares the database with others.
+type Node struct {
+	ID   string
+	Term int64  // see [Nodes.Join]
+	Name string // for operators
+}
+
+// ErrLeaseLost means that the others have given a server up: what it owned may be theirs by now.
+var ErrLeaseLost = errors.New("the lease of this server has ended")
+
+// The times of leases are those of the database's clock.
+const serverMillis = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+
+// abandoned selects rows without an owner that is alive.
+const abandoned = `NOT EXISTS (SELECT 1 FROM node n WHERE n.id = owner)`
+
+// Join adds a server, or renews what an earlier process of it had: it owns the same as that, and
+// what the earlier process still writes is refused, because the term is another. From now on
+// the fenced writes of this process need the lease.
+func (s Nodes) Join(ctx context.Context, n Node, lease time.Duration) (Node, error) {
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		t.Wake(NodesChanged, "")
+		return t.Row(`INSERT INTO node (id, term, name, started_at, lease_until, leaving)
+			VALUES ($1, 1, $2, `+serverMillis+`, `+serverMillis+` + $3, 0)
+			ON CONFLICT (id) DO UPDATE SET term = node.term + 1, name = excluded.name, leaving = 0,
+			started_at = excluded.started_at, lease_until = excluded.lease_until RETURNING term`,
+			[]any{n.ID, n.Name, lease.Milliseconds()}, &n.Term)
+	}))
+	if err == nil {
+		s.node.Store(&n)
+	}
+	return n, err
+}
+
+// fence refuses the writes of a server that the others have given up.
+func (c *core) fence(t *db.Tx) error {
+	n := c.node.Load()
+	if n == nil {
+		return nil // it shares the database with no other
+	}
+	err := t.Row(`SELECT term FROM node WHERE id = $1 AND term = $2`, []any{n.ID, n.Term}, new(int64))
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrLeaseLost
+	}
+	return err
+}
+
+// NodeStanding is what a server knows of itself and the others.
+type NodeStanding struct {
+	Leads bool // it has been there longest, and does what only one server may do
+	Nodes int  // servers that do not leave
+	All   int  // devices that are to be connected
+	Mine  int  // those of them that it owns
+	Free  int  // those that nobody owns
+}
+
+// Renew renews the lease of a server and gives up the servers whose lease is over. It returns
+// [ErrLeaseLost] to a server that was itself given up.
+func (s Nodes) Renew(ctx context.Context, n Node, lease time.Duration) (st NodeStanding, err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		renewed, err := t.Changed(`UPDATE node SET lease_until = `+serverMillis+` + $3 WHERE id = $1 AND term = $2`,
+			n.ID, n.Term, lease.Milliseconds())
+		if err == nil && renewed == 0 {
+			err = ErrLeaseLost
+		}
+		if err != nil {
+			return err
+		}
+		gone, err := t.Changed(`DELETE FROM node WHERE lease_until < ` + serverMillis)
+		if err != nil {
+			return err
+		}
+		if gone > 0 {
+			t.Wake(NodesChanged, "")
+		}
+		st, err = readStanding(t, n.ID)
+		return err
+	}))
+	return st, err
+}
+
+func readStanding(t *db.Tx, id string) (st NodeStanding, err error) {
+	var first string
+	err = t.Row(`SELECT count(*) FILTER (WHERE leaving = 0), (SELECT id FROM node ORDER BY leaving, started_at, id LIMIT 1)
+		FROM node`, nil, &st.Nodes, &first)
+	if err != nil {
+		return st, err
+	}
+	st.Leads = first == id
+	return st, t.Row(`SELECT count(*), count(*) FILTER (WHERE owner = $1), count(*) FILTER (WHERE `+abandoned+`)
+		FROM device WHERE desired <> 'idle'`, []any{id}, &st.All, &st.Mine, &st.Free)
+}
+
+// Claim is a device that a server has taken.
+type Claim struct {
+	Device postern.DeviceID
+	Status postern.Status
+	Lost   bool // its owner was given up
+}
+
+// ClaimDevices makes a server the owner of up to limit devices that nobody owns and that are to be
+// connected.
+func (s Nodes) ClaimDevices(ctx context.Context, n Node, limit int) ([]Claim, error) {
+	return s.claimDevices(ctx, n, `desired <> 'idle' ORDER BY id LIMIT $2 + 0`, limit)
+}
+
+// ClaimDevice makes a server the owner of a device, if nobody owns it.
+func (s Nodes) ClaimDevice(ctx context.Context, n Node, id postern.DeviceID) ([]Claim, error) {
+	return s.claimDevices(ctx, n, `id = $2`, id)
+}
+
+func (s Nodes) claimDevices(ctx context.Context, n Node, which string, arg any) (list []Claim, err error) {
+	err = s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
+		list = nil
+		err := t.Rows(`SELECT id, status, owner <> '' FROM device WHERE `+abandoned+` AND CAST($1 AS TEXT) <> '' AND `+which,
+			[]any{n.ID, arg}, func(r *sql.Rows) error {
+				var c Claim
+				err := r.Scan(&c.Device, &c.Status, &c.Lost)
+				list = append(list, c)
+				return err
+			})
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		ids := make([]postern.DeviceID, len(list))
+		for i, c := range list {
+			ids[i] = c.Device
+		}
+		return changeDevice(t, `UPDATE device SET owner = $1, epoch = epoch + 1 WHERE id IN `+t.InList(2), n.ID, asJSON(ids))
+	})))
+	return list, err
+}
+
+// ClaimEndpoints makes a server the owner of those of the endpoints that nobody owns, and returns
+// all of them that it owns now.
+func (s Nodes) ClaimEndpoints(ctx context.Context, n Node, ids []postern.EndpointID) (mine []postern.EndpointID, err error) {
+	err = s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
+		mine = nil
+		return t.Rows(`UPDATE endpoint SET owner = $1 WHERE id IN `+t.InList(2)+` AND (owner = $1 OR `+abandoned+`)
+			RETURNING id`, []any{n.ID, asJSON(ids)}, func(r *sql.Rows) error {
+			var id postern.EndpointID
+			err := r.Scan(&id)
+			mine = append(mine, id)
+			return err
+		})
+	})))
+	return mine, err
+}
+
+// Devices returns the devices that a server owns and that are to be connected.
+func (s Nodes) Devices(ctx context.Context, n Node) (ids []postern.DeviceID, err error) {
+	err = s.db.Rows(ctx, `SELECT id FROM device WHERE owner = $1`, []any{n.ID}, func(r *sql.Rows) error {
+		var id postern.DeviceID
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
+// Owner returns whether a device has an owner that is alive.
+func (s Nodes) owned(ctx context.Context, table, id string) (bool, error) {
+	return s.exists(ctx, `SELECT count(*) FROM `+table+` WHERE id = $1 AND NOT `+abandoned, id)()
+}
+
+// DeviceOwned tells whether a server that is alive owns a device.
+func (s Nodes) DeviceOwned(ctx context.Context, id postern.DeviceID) (bool, error) {
+	return s.owned(ctx, "device", string(id))
+}
+
+// Release gives up devices, so that others take them.
+func (s Nodes) Release(ctx context.Context, n Node, ids ...postern.DeviceID) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		t.Wake(NodesChanged, "")
+		return changeDevice(t, `UPDATE device SET owner = '' WHERE owner = $1 AND id IN `+t.InList(2), n.ID, asJSON(ids))
+	}))
+}
+
+// Leave tells the others that a server takes nothing more.
+func (s Nodes) Leave(ctx context.Context, n Node) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`UPDATE node SET leaving = 1 WHERE id = $1 AND term = $2`, n.ID, n.Term)
+	}))
+}
+
+// Quit removes a server, whose devices and endpoints others take at once.
+func (s Nodes) Quit(ctx context.Context, n Node) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		t.Wake(NodesChanged, "")
+		return errors.Join(changeDevice(t, `UPDATE device SET owner = '' WHERE owner = $1`, n.ID),
+			t.Exec(`UPDATE endpoint SET owner = '' WHERE owner = $1`, n.ID),
+			t.Exec(`DELETE FROM node WHERE id = $1 AND term = $2`, n.ID, n.Term))
+	}))
+}
