@@ -17,7 +17,7 @@ type connection struct {
 	connect func(context.Context) (*sql.Conn, error)
 	look    func(context.Context, *sql.Conn) error // fails when the connection is lost
 	conn    *sql.Conn                              // nil while there is none
-	stmts   map[string]*sql.Stmt
+	stmts   map[string]*prepared
 
 	looked  time.Time // when ping was called last
 	failure error     // of the last try to connect

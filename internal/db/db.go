@@ -20,7 +20,7 @@ type DB struct {
 	writeDB     *sql.DB
 	writer      *writer
 	read        *sql.DB
-	stmts       sync.Map // query → *sql.Stmt of the read pool
+	stmts       sync.Map // query → *prepared of the read pool
 	hub         *hub
 	checkpoints *checkpointer // nil with PostgreSQL
 	clock       clock
@@ -114,7 +114,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 func (db *DB) startWriter(opts Options) {
 	db.writer = newWriter(connection{
 		dialect: db.dialect, connect: db.connect, look: db.clock.look, conn: db.first,
-		stmts: map[string]*sql.Stmt{}, taken: make(chan struct{}),
+		stmts: map[string]*prepared{}, taken: make(chan struct{}),
 	}, opts.Ledgers, db.publish, opts.Log)
 	db.first = nil
 	db.writer.trace, db.writer.fence = opts.Trace, opts.Fence

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/pressly/goose/v3"
@@ -36,6 +37,32 @@ func (db *DB) Size(ctx context.Context) (engine string, bytes int64, err error) 
 }
 
 func (d dialect) inList(n int) string { return fmt.Sprintf(d.list, n) }
+
+// prepared is a statement that can be run again and again.
+type prepared struct {
+	*sql.Stmt
+
+	order []int // see positional
+}
+
+// args returns the arguments as the statement takes them.
+func (p *prepared) args(args []any) []any { return ordered(plain(args), p.order) }
+
+// prepare prepares a query on a connection, or for all connections of a pool.
+func (d dialect) prepare(ctx context.Context, on interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}, query string,
+) (*prepared, error) {
+	var order []int
+	if !d.remote {
+		query, order = positional(query)
+	}
+	s, err := on.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return &prepared{s, order}, nil
+}
 
 // Rules for the one text of both engines:
 //

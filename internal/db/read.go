@@ -34,7 +34,7 @@ func (db *DB) One(ctx context.Context, query string, args ...any) Scanner {
 		}
 		s, err := db.stmt(ctx, query)
 		if err == nil {
-			err = s.QueryRowContext(context.WithoutCancel(ctx), args...).Scan(dst...)
+			err = s.QueryRowContext(context.WithoutCancel(ctx), ordered(args, s.order)...).Scan(dst...)
 		}
 		return db.report(unavailable(err))
 	})
@@ -73,7 +73,7 @@ func (db *DB) localRows(ctx context.Context, query string, args []any, scan func
 	if err != nil {
 		return err
 	}
-	rows, err := s.QueryContext(ctx, args...)
+	rows, err := s.QueryContext(ctx, ordered(args, s.order)...)
 	if err != nil {
 		return err
 	}
@@ -88,16 +88,16 @@ func (db *DB) Exists(ctx context.Context, query string, args ...any) (bool, erro
 }
 
 // stmt prepares a query once for all readers of SQLite.
-func (db *DB) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+func (db *DB) stmt(ctx context.Context, query string) (*prepared, error) {
 	if s, ok := db.stmts.Load(query); ok {
-		return s.(*sql.Stmt), nil //nolint:errcheck // only *sql.Stmt is ever put in
+		return s.(*prepared), nil //nolint:errcheck // only *prepared is ever put in
 	}
-	s, err := db.read.PrepareContext(context.WithoutCancel(ctx), query)
+	s, err := db.dialect.prepare(context.WithoutCancel(ctx), db.read, query)
 	if err != nil {
 		return nil, err
 	}
 	if old, loaded := db.stmts.LoadOrStore(query, s); loaded {
-		return old.(*sql.Stmt), s.Close() //nolint:errcheck // as above
+		return old.(*prepared), s.Close() //nolint:errcheck // as above
 	}
 	return s, nil
 }

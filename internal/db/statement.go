@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -72,6 +73,47 @@ func (s *Statement) withArrays(types []string) string {
 
 // list is the list of all columns' values.
 func (s *Statement) list() string { return "@" + strings.Join(s.columns, ", @") }
+
+// positional replaces the parameters $1 to $n of a query by ?, and returns the number of the argument of each.
+// SQLite's driver looks for the argument of a named parameter by comparing its name with the number of every
+// argument, which is most of the work for a message with its 31 columns. order is nil if the arguments can
+// stay as they are.
+func positional(query string) (text string, order []int) {
+	var b strings.Builder
+	sorted := true
+	for {
+		before, rest, found := strings.Cut(query, "$")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.Atoi(rest[:digits])
+		if query = rest[digits:]; err != nil {
+			b.WriteString("$")
+			continue
+		}
+		b.WriteString("?")
+		order = append(order, n)
+		sorted = sorted && n == len(order)
+	}
+	if sorted {
+		order = nil
+	}
+	return b.String(), order
+}
+
+// ordered returns the arguments of a statement in the order of its parameters.
+func ordered(args []any, order []int) []any {
+	if order == nil {
+		return args
+	}
+	list := make([]any, len(order))
+	for i, n := range order {
+		list[i] = args[n-1]
+	}
+	return list
+}
 
 // replaceValues replaces @values and the expressions after it, or all if there are none.
 func replaceValues(text, all string, with func(list string) string) string {

@@ -1,6 +1,9 @@
 package db
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestStatementTexts(t *testing.T) {
 	t.Parallel()
@@ -27,6 +30,22 @@ func TestStatementTexts(t *testing.T) {
 		}
 		if got := s.forRows([]string{"text", "bigint"}); got != tt.rows {
 			t.Errorf("%s, all rows:\n got %s\nwant %s", name, got, tt.rows)
+		}
+	}
+}
+
+func TestPositionalParameters(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"SELECT 1":                      "SELECT 1 []",
+		"a = $1 AND b = $2":             "a = ? AND b = ? []",
+		"a = $2 AND (b = $1 OR c = $2)": "a = ? AND (b = ? OR c = ?) [2 1 2]",
+		"a = $1 AND b = $12":            "a = ? AND b = ? [1 12]",
+		"a = '$' AND b = $2":            "a = '$' AND b = ? [2]",
+	} {
+		text, order := positional(query)
+		if got := fmt.Sprint(text, " ", order); got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
 	}
 }

@@ -61,16 +61,24 @@ func (t *Tx) Exec(query string, args ...any) error {
 
 // Changed runs a statement and returns the number of rows it changed.
 func (t *Tx) Changed(query string, args ...any) (int64, error) {
-	s, err := t.stmt(query)
+	res, err := t.result(query, args)
 	if err != nil {
 		return 0, err
 	}
-	res, err := s.ExecContext(t.ctx, plain(args)...)
+	return res.RowsAffected()
+}
+
+func (t *Tx) result(query string, args []any) (sql.Result, error) {
+	s, err := t.stmt(query)
 	if err != nil {
-		return 0, t.ran(err, false)
+		return nil, err
+	}
+	res, err := s.ExecContext(t.ctx, s.args(args)...)
+	if err != nil {
+		return nil, t.ran(err, false)
 	}
 	n, err := res.RowsAffected()
-	return n, t.ran(err, n > 0)
+	return res, t.ran(err, n > 0)
 }
 
 // Row reads one row into dst. The error is sql.ErrNoRows when there is none.
@@ -84,7 +92,7 @@ func (t *Tx) One(query string, args ...any) Scanner {
 	if err != nil {
 		return failedRow{err}
 	}
-	return txRow{t, s.QueryRowContext(t.ctx, plain(args)...), writes(query)}
+	return txRow{t, s.QueryRowContext(t.ctx, s.args(args)...), writes(query)}
 }
 
 // Rows calls scan for each row that a query finds.
@@ -93,7 +101,7 @@ func (t *Tx) Rows(query string, args []any, scan func(*sql.Rows) error) error {
 	if err != nil {
 		return err
 	}
-	rows, err := s.QueryContext(t.ctx, plain(args)...)
+	rows, err := s.QueryContext(t.ctx, s.args(args)...)
 	if err == nil {
 		err = each(rows, scan)
 	}
@@ -162,45 +170,52 @@ func (t *Tx) Which(s *Statement, rows [][]any, more ...any) (changed []bool, err
 	return changed, nil
 }
 
-// Inserted runs an INSERT that skips rows which conflict, and tells for each of the rows
-// whether it was inserted. The statement's first column is a string that no two rows of
-// the table have in common; PostgreSQL returns it. SQLite's RETURNING would double the cost
-// of the statement.
-func (t *Tx) Inserted(s *Statement, rows [][]any) (inserted []bool, err error) {
-	inserted = make([]bool, len(rows))
+// Inserted runs an INSERT that skips rows which conflict, and returns for each of the rows the number that its
+// table has given it, from 1 on, and 0 if it was skipped. number is the column of these numbers. The statement's
+// first column is a string that no two rows of the table have in common; PostgreSQL returns both. SQLite's
+// RETURNING would double the cost of the statement.
+func (t *Tx) Inserted(s *Statement, number string, rows [][]any) (numbers []int64, err error) {
+	numbers = make([]int64, len(rows))
 	if len(rows) == 0 {
-		return inserted, nil
+		return numbers, nil
 	}
-	if !t.Postgres() {
-		for i, row := range rows {
-			n, err := t.Changed(s.forRow(), row...)
-			if inserted[i] = n > 0; err != nil {
-				return inserted, err
-			}
+	if t.Postgres() {
+		return numbers, t.insertedTogether(s, number, rows, numbers)
+	}
+	for i, row := range rows {
+		res, err := t.result(s.forRow(), row)
+		if err != nil {
+			return numbers, err
 		}
-		return inserted, nil
+		if n, _ := res.RowsAffected(); n > 0 { // SQLite's driver knows both without an error
+			numbers[i], _ = res.LastInsertId()
+		}
 	}
+	return numbers, nil
+}
+
+func (t *Tx) insertedTogether(s *Statement, number string, rows [][]any, numbers []int64) error {
 	types, args := s.arrays(rows)
 	keys := args[0].([]string) //nolint:errcheck,forcetypeassert // a programmer's mistake; run recovers
 	places := make(map[string]int, len(rows))
 	for i, key := range keys {
 		places[key] = i
 	}
-	err = t.Rows(s.forRows(types)+" RETURNING "+s.columns[0], args, func(r *sql.Rows) error {
+	return t.Rows(s.forRows(types)+" RETURNING "+s.columns[0]+", "+number, args, func(r *sql.Rows) error {
 		var key string
-		err := r.Scan(&key)
-		inserted[places[key]] = true
+		var n int64
+		err := r.Scan(&key, &n)
+		numbers[places[key]] = n
 		return err
 	})
-	return inserted, err
 }
 
-func (t *Tx) stmt(query string) (*sql.Stmt, error) {
+func (t *Tx) stmt(query string) (*prepared, error) {
 	t.w.trace(query, nil)
 	if s := t.w.stmts[query]; s != nil {
 		return s, nil
 	}
-	s, err := t.w.conn.PrepareContext(t.ctx, query)
+	s, err := t.w.dialect.prepare(t.ctx, t.w.conn, query)
 	if err != nil {
 		t.failed = err
 		return nil, err

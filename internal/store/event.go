@@ -29,8 +29,7 @@ const newEventColumns = `id, workspace_id, device_id, type, sequence, body, crea
 // addEvents assigns events their positions in the log, in the order of their rows.
 //
 // Single writer: order.
-var addEvents = db.NewStatement(newEventColumns, `INSERT INTO event (`+newEventColumns+`) @values
-	RETURNING id, position`)
+var addEvents = db.NewStatement(newEventColumns, `INSERT INTO event (`+newEventColumns+`) @values`)
 
 // recordEvents assigns events their sequences, times and positions in the log, and queues a
 // delivery for every active endpoint that wants them.
@@ -42,14 +41,7 @@ func recordEvents(t *db.Tx, list []eventAt) error {
 	if err != nil {
 		return err
 	}
-	positions := make(map[postern.EventID]int64, len(list))
-	err = t.EachRow(addEvents, rows, func(r *sql.Rows) error {
-		var id postern.EventID
-		var position int64
-		err := r.Scan(&id, &position)
-		positions[id] = position
-		return err
-	})
+	positions, err := t.Inserted(addEvents, "position", rows)
 	if err != nil {
 		return err
 	}
@@ -115,10 +107,10 @@ func advanceDevices(t *db.Tx, list []eventAt) (map[postern.DeviceID]*numbered, e
 }
 
 // fanOut queues events for the active endpoints that want them.
-func fanOut(t *db.Tx, list []eventAt, positions map[postern.EventID]int64) error {
+func fanOut(t *db.Tx, list []eventAt, positions []int64) error {
 	endpoints := make(map[postern.WorkspaceID][]postern.Endpoint, 1)
 	var rows [][]any
-	for _, e := range list {
+	for i, e := range list {
 		known, ok := endpoints[e.WorkspaceID]
 		if !ok {
 			t.Wake(EventLogged, string(e.WorkspaceID))
@@ -130,7 +122,7 @@ func fanOut(t *db.Tx, list []eventAt, positions map[postern.EventID]int64) error
 		}
 		for _, ep := range known {
 			if ep.Wants(e.Type, e.DeviceID) {
-				rows = append(rows, newDelivery(ep, e.Event, positions[e.ID], e.now))
+				rows = append(rows, newDelivery(ep, e.Event, positions[i], e.now))
 			}
 		}
 	}

@@ -475,10 +475,10 @@ func (s Media) SetUpload(ctx context.Context, id postern.MediaID, device postern
 }
 
 // addFiles adds the files of the messages that are new.
-func addFiles(t *db.Tx, list []db.Pending[RecordInbound], fresh []bool) error {
+func addFiles(t *db.Tx, list []db.Pending[RecordInbound], numbers []int64) error {
 	var rows [][]any
 	for i, p := range list {
-		if f := p.Value.File; f != nil && fresh[i] {
+		if f := p.Value.File; f != nil && numbers[i] != 0 {
 			rows = append(rows, f.row())
 			t.Wake(MediaWanted, string(f.DeviceID))
 		}

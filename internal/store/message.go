@@ -149,11 +149,12 @@ const unsent = `('queued', 'sending')`
 // kept are the statuses of messages that old age does not remove.
 const kept = `('queued', 'sending', 'scheduled')`
 
-// MessageMoved is the change of a message to its current status from an earlier one; From
-// is "" for a new message. The ledgers of hours and chats are updated from it.
+// MessageMoved is the change of a message to its current status from an earlier one. The
+// ledgers of hours and chats are updated from it.
 type MessageMoved struct {
 	Message *postern.Message
-	From    postern.MessageStatus
+	From    postern.MessageStatus // "" for a new message
+	N       int64                 // of a new message: its number in the table
 }
 
 // Get returns a message of the workspace.
@@ -226,9 +227,9 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	for i, p := range list {
 		rows[i] = newMessage(p.Value.Message, postern.NormalLane, p.Value.Sender, p.Value.Undecryptable)
 	}
-	fresh, err := t.Inserted(addMessages, rows)
+	numbers, err := t.Inserted(addMessages, "n", rows)
 	if err == nil {
-		err = addFiles(t, list, fresh)
+		err = addFiles(t, list, numbers)
 	}
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	var acts []act
 	for i := range list {
 		o := &list[i].Value
-		if !fresh[i] {
+		if numbers[i] == 0 {
 			repeated = append(repeated, *o)
 			continue
 		}
@@ -246,7 +247,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 			acts = append(acts, act{o.Message, o.Now, len(events)})
 			continue
 		}
-		t.Note(MessageMoved{&o.Message, ""})
+		t.Note(MessageMoved{&o.Message, "", numbers[i]})
 		e, err := o.Message.Event(o.Type)
 		if err != nil {
 			return err
@@ -313,41 +314,40 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 
 // chatKey is a chat of a device.
 type chatKey struct {
-	workspace postern.WorkspaceID
-	device    postern.DeviceID
-	chat      string
+	device postern.DeviceID
+	chat   string
 }
 
-var summarizeChats = db.NewStatement("workspace, device, chat",
-	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
-	WHERE workspace_id = @workspace AND chat_id = @chat AND device_id = @device AND about = '' ORDER BY n DESC LIMIT 1
+var summarizeChats = db.NewStatement("device, chat, place",
+	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message WHERE n = @place
 	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
 
 // chatSummaries maintain the newest message of each chat, with one write for all new
 // messages of a chat in a group. With PostgreSQL a statement trigger does this.
 //
 // Single writer: ledger.
-type chatSummaries map[chatKey]struct{}
+type chatSummaries map[chatKey]int64
 
 func newChatSummaries() chatSummaries { return chatSummaries{} }
 
 // Note adds a new message.
 func (s chatSummaries) Note(change any) {
-	if c, is := change.(MessageMoved); is && c.From == "" {
-		s[chatKey{c.Message.WorkspaceID, c.Message.DeviceID, c.Message.ChatID}] = struct{}{}
+	if c, is := change.(MessageMoved); is && c.From == "" && c.Message.About == "" {
+		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = c.N
 	}
 }
 
 // Write writes the newest message of each chat with a new message.
 func (s chatSummaries) Write(t *db.Tx) error {
-	rows := make([][]any, 0, len(s))
-	for k := range s {
-		rows = append(rows, []any{k.workspace, k.device, k.chat})
-	}
-	clear(s)
 	if t.Postgres() {
+		clear(s)
 		return nil
 	}
+	rows := make([][]any, 0, len(s))
+	for k, n := range s {
+		rows = append(rows, []any{k.device, k.chat, n})
+	}
+	clear(s)
 	_, err := t.Each(summarizeChats, rows)
 	return err
 }

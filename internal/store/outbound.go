@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -208,13 +209,13 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	if err := useFiles(t, list); err != nil {
 		return err
 	}
-	n, err := t.Each(addMessages, rows)
-	if err == nil && int(n) != len(list) {
+	numbers, err := t.Inserted(addMessages, "n", rows)
+	if err == nil && slices.Contains(numbers, 0) {
 		err = errors.New("a network id was chosen twice")
 	}
 	for i := range list {
 		m := &list[i].Value.Message
-		t.Note(MessageMoved{m, ""})
+		t.Note(MessageMoved{m, "", numbers[i]})
 		wakeSender(t, m.DeviceID, lanes.of(*m))
 	}
 	return err

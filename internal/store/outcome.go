@@ -79,7 +79,7 @@ func recordEnded(t *db.Tx, ended []postern.Message, outcomes map[postern.Message
 			}
 			continue
 		}
-		t.Note(MessageMoved{m, postern.Sending})
+		t.Note(MessageMoved{m, postern.Sending, 0})
 		if m.Status != postern.Sent && m.Content.Media != nil { // those behind it in its chat may have waited
 			t.Wake(OutboundQueued, string(m.DeviceID))
 		}
@@ -389,7 +389,7 @@ var saveReceipts = db.NewStatement("message, reached, sent, delivered, read, pla
 func saveMoved(t *db.Tx, moved map[*postern.Message]postern.MessageStatus) error {
 	rows := make([][]any, 0, len(moved))
 	for m, from := range moved {
-		t.Note(MessageMoved{m, from})
+		t.Note(MessageMoved{m, from, 0})
 		rows = append(rows, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt, m.PlayedAt})
 	}
 	_, err := t.Each(saveReceipts, rows)
