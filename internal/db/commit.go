@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +93,7 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 	defer w.check()
 	w.ledgers.discard()
 	t := &Tx{w: w, ctx: context.Background(), seen: map[any]struct{}{}} // many callers: no single context may end it
+	t.gathers = w.dialect.remote && !savepoints
 	if err := t.Exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
@@ -103,10 +105,10 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 	if err := t.runGroup(savepoints); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
-	if err := t.writeLedgers(); err != nil {
+	if err := cmp.Or(t.writeLedgers(), unavailable(t.begin())); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
-	if err := t.Exec("COMMIT"); err != nil {
+	if err := errors.Join(t.Exec("COMMIT"), t.send()); err != nil {
 		err = errors.Join(fails("the storage cannot be written now"), unavailable(err))
 		if w.lost() {
 			return t.wakes, errors.Join(err, ErrUnknown)
@@ -118,6 +120,7 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 
 // rollback ends a transaction that failed. A connection that cannot roll back is dropped.
 func (w *writer) rollback(t *Tx) error {
+	t.gathers, t.gathered = false, nil
 	err := t.Exec("ROLLBACK")
 	if err != nil && w.dialect.remote {
 		w.drop()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
@@ -102,4 +103,16 @@ func (c *connection) drop() {
 	discard(c.conn)
 	c.conn = nil
 	clear(c.stmts)
+}
+
+// together runs statements of PostgreSQL in one round trip. After a failure the server ignores those that follow.
+func (c *connection) together(ctx context.Context, list []statement) error {
+	var batch pgx.Batch
+	for _, s := range list {
+		batch.Queue(s.query, s.args...)
+	}
+	return c.conn.Raw(func(dc any) error {
+		pg := dc.(*stdlib.Conn) //nolint:errcheck,forcetypeassert // the driver of PostgreSQL
+		return pg.Conn().SendBatch(ctx, &batch).Close()
+	})
 }

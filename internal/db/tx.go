@@ -19,6 +19,9 @@ type Tx struct {
 	asked    bool  // whether the fence was asked in this transaction
 	fencedBy error // what it said
 
+	gathers  bool        // statements whose result nobody needs
+	gathered []statement // that were not sent yet
+
 	changed bool  // the write at hand has changed a row
 	failed  error // a statement of the write at hand failed
 }
@@ -53,10 +56,43 @@ func (t *Tx) First(key any) bool {
 // Forget makes a key of First new again.
 func (t *Tx) Forget(key any) { delete(t.seen, key) }
 
-// Exec runs a statement.
+// Exec runs a statement. PostgreSQL may get it later, together with those that follow; see [Tx.send].
 func (t *Tx) Exec(query string, args ...any) error {
-	_, err := t.Changed(query, args...)
+	if t.gathers {
+		t.w.trace(query, nil)
+		t.gathered = append(t.gathered, statement{query, plain(args)})
+		t.changed = true // nobody knows yet
+		return nil
+	}
+	_, err := t.result(query, args)
 	return err
+}
+
+// statement is a statement of PostgreSQL whose result nobody needs.
+type statement struct {
+	query string
+	args  []any
+}
+
+// send sends the statements that were gathered, in one round trip. They are gathered until one follows whose
+// result is needed, and the last ones are sent with the commit. A failure is one of the group:
+// its writes are repeated one by one, and then each statement has its own result.
+func (t *Tx) send() error {
+	if len(t.gathered) == 0 {
+		return nil
+	}
+	list := t.gathered
+	t.gathered = nil
+	return t.ran(t.w.together(t.ctx, list), false)
+}
+
+// begin begins the transaction at the server if nothing was sent yet. Otherwise a connection that was lost before
+// would be noticed only by the commit, whose outcome would then be unknown.
+func (t *Tx) begin() error {
+	if len(t.gathered) > 0 && t.gathered[0].query == t.w.dialect.begin {
+		return t.send()
+	}
+	return nil
 }
 
 // Changed runs a statement and returns the number of rows it changed.
@@ -108,8 +144,18 @@ func (t *Tx) Rows(query string, args []any, scan func(*sql.Rows) error) error {
 	return t.ran(err, writes(query))
 }
 
-// Each runs a statement for each of the rows and returns the number of rows it changed.
-func (t *Tx) Each(s *Statement, rows [][]any, more ...any) (n int64, err error) {
+// Each runs a statement for each of the rows.
+func (t *Tx) Each(s *Statement, rows [][]any, more ...any) error {
+	if t.gathers && len(rows) > 0 {
+		types, args := s.arrays(rows)
+		return t.Exec(s.forRows(types), append(args, more...)...)
+	}
+	_, err := t.Count(s, rows, more...)
+	return err
+}
+
+// Count runs a statement for each of the rows and returns the number of rows it changed.
+func (t *Tx) Count(s *Statement, rows [][]any, more ...any) (n int64, err error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
@@ -211,6 +257,9 @@ func (t *Tx) insertedTogether(s *Statement, number string, rows [][]any, numbers
 }
 
 func (t *Tx) stmt(query string) (*prepared, error) {
+	if err := t.send(); err != nil {
+		return nil, err
+	}
 	t.w.trace(query, nil)
 	if s := t.w.stmts[query]; s != nil {
 		return s, nil

@@ -36,7 +36,7 @@ func (add) WriteAll(t *Tx, list []Pending[add]) error {
 			t.Note(v)
 		}
 	}
-	_, err := t.Each(addEntries, rows)
+	err := t.Each(addEntries, rows)
 	return err
 }
 
@@ -114,7 +114,7 @@ func (s *sums) Write(t *Tx) error {
 	if n == 0 {
 		return nil
 	}
-	_, err := t.Each(addEntries, [][]any{{"total", n}})
+	err := t.Each(addEntries, [][]any{{"total", n}})
 	return err
 }
 

@@ -56,7 +56,7 @@ func (s Messages) QueueAction(ctx context.Context, o QueueAction) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.Each(addMessages, [][]any{newMessage(*a, lanes.of(*a), "", false)})
+		err = t.Each(addMessages, [][]any{newMessage(*a, lanes.of(*a), "", false)})
 		wakeSender(t, a.DeviceID, lanes.of(*a))
 		return errors.Join(err, accepted(t, *a))
 	}))
@@ -152,8 +152,7 @@ func saveActs(t *db.Tx, changed []*postern.Message) error {
 			rows = append(rows, []any{m.ID, asJSON(m.State), m.Content.Text})
 		}
 	}
-	_, err := t.Each(saveTargets, rows)
-	return err
+	return t.Each(saveTargets, rows)
 }
 
 const (

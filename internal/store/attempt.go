@@ -192,8 +192,7 @@ func logPrevious(t *db.Tx, list []*Attempt) error {
 			rows = append(rows, []any{o.Row, o.DeliveryID, o.Number})
 		}
 	}
-	_, err := t.Each(logAttempts, rows)
-	return err
+	return t.Each(logAttempts, rows)
 }
 
 // endpointHealth maintains, for each endpoint, since when and how often it has been
@@ -226,7 +225,7 @@ func (h *endpointHealth) record(t *db.Tx, o *Attempt) error {
 
 // flush writes the successes.
 func (h *endpointHealth) flush(t *db.Tx) error {
-	_, err := t.Each(markWell, h.well)
+	err := t.Each(markWell, h.well)
 	h.well = nil
 	return err
 }

@@ -177,7 +177,7 @@ func (s Deliveries) makeDue(ctx context.Context, query string, args []any, now p
 		return 0, 0, err
 	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		changed, err := t.Each(hasten, rows)
+		changed, err := t.Count(hasten, rows)
 		n = int(changed)
 		return err
 	}))

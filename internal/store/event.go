@@ -159,8 +159,7 @@ func queueDeliveries(t *db.Tx, rows [][]any) error {
 	for _, row := range rows {
 		t.Wake(DeliveryDue, string(row[2].(postern.EndpointID))) //nolint:errcheck,forcetypeassert // see newDelivery
 	}
-	_, err := t.Each(addDeliveries, rows)
-	return err
+	return t.Each(addDeliveries, rows)
 }
 
 // lineOf returns the key of the deliveries that wait for each other: the event's chat, when

@@ -283,7 +283,7 @@ func accepted(t *db.Tx, a postern.Message) error {
 		return t.Exec(`UPDATE usage SET messages = messages + 1 WHERE workspace_id = $1`, a.WorkspaceID)
 	case failpoint.Slips(failpoint.ActTwice):
 		a.ID, a.NetworkID = postern.NewMessageID(), postern.NewNetworkID()
-		_, err := t.Each(addMessages, [][]any{newMessage(a, postern.NormalLane, "", false)})
+		err := t.Each(addMessages, [][]any{newMessage(a, postern.NormalLane, "", false)})
 		return err
 	}
 	return nil

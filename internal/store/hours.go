@@ -96,8 +96,7 @@ func (h messageHours) Write(t *db.Tx) error {
 		}
 	}
 	clear(h)
-	_, err := t.Each(addMessageHours, rows)
-	return err
+	return t.Each(addMessageHours, rows)
 }
 
 // Discard forgets what was counted.
@@ -217,8 +216,7 @@ func (h attemptHours) Write(t *db.Tx) error {
 		rows = append(rows, []any{k.endpoint, k.hour, c.succeeded, c.failed, c.exhausted, c.duration, c.slowest})
 	}
 	clear(h)
-	_, err := t.Each(addAttemptHours, rows)
-	return err
+	return t.Each(addAttemptHours, rows)
 }
 
 // Discard forgets what was counted.

@@ -64,7 +64,7 @@ func (s Media) Add(ctx context.Context, m MediaRow, once *Once) error {
 		if err := addBlob(t, m); err != nil {
 			return err
 		}
-		_, err := t.Each(addMedia, [][]any{m.row()})
+		err := t.Each(addMedia, [][]any{m.row()})
 		return err
 	})
 }
@@ -226,7 +226,7 @@ func expireFiles(t *db.Tx, before postern.Time, list []MediaRow) error {
 		m.Status, m.Recoverable = postern.MediaExpired, false
 		rows[i] = []any{m.ID, asJSON(m.Media), before, []byte{}}
 	}
-	if _, err := t.Each(expireMedia, rows); err != nil {
+	if err := t.Each(expireMedia, rows); err != nil {
 		return err
 	}
 	for _, m := range list {
@@ -486,8 +486,7 @@ func addFiles(t *db.Tx, list []db.Pending[RecordInbound], numbers []int64) error
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := t.Each(addMedia, rows)
-	return err
+	return t.Each(addMedia, rows)
 }
 
 var readFiles = db.NewStatement("workspace, file", `SELECT id FROM media [, @rows]
@@ -542,7 +541,7 @@ func useFiles(t *db.Tx, list []db.Pending[QueueMessage]) error {
 		}
 	}
 	if len(added) > 0 {
-		if _, err := t.Each(addMedia, added); err != nil {
+		if err := t.Each(addMedia, added); err != nil {
 			return err
 		}
 	}
@@ -553,6 +552,5 @@ func useFiles(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	for id, at := range until {
 		rows = append(rows, []any{id, at})
 	}
-	_, err := t.Each(keepFiles, rows)
-	return err
+	return t.Each(keepFiles, rows)
 }

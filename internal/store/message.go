@@ -307,7 +307,7 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 		return err
 	})
 	if err == nil {
-		_, err = t.Each(addMedia, files)
+		err = t.Each(addMedia, files)
 	}
 	return events, err
 }
@@ -348,8 +348,7 @@ func (s chatSummaries) Write(t *db.Tx) error {
 		rows = append(rows, []any{k.device, k.chat, n})
 	}
 	clear(s)
-	_, err := t.Each(summarizeChats, rows)
-	return err
+	return t.Each(summarizeChats, rows)
 }
 
 // Discard forgets the messages.

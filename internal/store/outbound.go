@@ -306,7 +306,7 @@ func joinLanes(t *db.Tx, list []postern.Message) (chatLanes, error) {
 		return err
 	})
 	if err == nil && len(raised) > 0 {
-		_, err = t.Each(raiseChats, raised)
+		err = t.Each(raiseChats, raised)
 	}
 	return lanes, err
 }
@@ -498,7 +498,7 @@ func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
 			repeated = append(repeated, []any{p.Value.id})
 		}
 	}
-	if _, err := t.Each(logSends, repeated); err != nil {
+	if err := t.Each(logSends, repeated); err != nil {
 		return err
 	}
 	changed, err := t.Which(markMessages, rows)
@@ -577,7 +577,7 @@ func claim(t *db.Tx, list []*Once) error {
 	for i, o := range list {
 		rows[i] = []any{o.WorkspaceID, o.Method, o.Path, o.Key, o.RequestHash[:], o.Answer, o.At}
 	}
-	n, err := t.Each(claimKeys, rows, IdempotencyKept.Milliseconds())
+	n, err := t.Count(claimKeys, rows, IdempotencyKept.Milliseconds())
 	if err == nil && int(n) < len(list) {
 		return ErrAlreadyDone
 	}

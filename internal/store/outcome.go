@@ -219,7 +219,7 @@ func queueDue(t *db.Tx, now postern.Time, limit int) (n int, err error) {
 		wakeSender(t, m.DeviceID, lanes.of(m))
 	}
 	if err == nil {
-		_, err = t.Each(queueScheduled, rows)
+		err = t.Each(queueScheduled, rows)
 	}
 	return len(due), err
 }
@@ -234,7 +234,7 @@ func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts [
 			err = postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
 		}
 		if file := m.Content.Media; err == nil && file != nil {
-			_, err = t.Each(keepFiles, [][]any{{file.ID, m.ExpiresAt}})
+			err = t.Each(keepFiles, [][]any{{file.ID, m.ExpiresAt}})
 		}
 		return errors.Join(err, recordActs(t, acts))
 	}))
@@ -392,8 +392,7 @@ func saveMoved(t *db.Tx, moved map[*postern.Message]postern.MessageStatus) error
 		t.Note(MessageMoved{m, from, 0})
 		rows = append(rows, []any{m.ID, m.Status, m.SentAt, m.DeliveredAt, m.ReadAt, m.PlayedAt})
 	}
-	_, err := t.Each(saveReceipts, rows)
-	return err
+	return t.Each(saveReceipts, rows)
 }
 
 // sentAs identifies a message of a device by its network id.

@@ -294,11 +294,10 @@ func countUnits(t *db.Tx, change *db.Statement, units map[counter]int, sign int)
 	for a, n := range total {
 		months = append(months, []any{a.ws, a.month, n})
 	}
-	if _, err := t.Each(change, months); err != nil {
+	if err := t.Each(change, months); err != nil {
 		return err
 	}
-	_, err := t.Each(addDeviceUsage, devices)
-	return err
+	return t.Each(addDeviceUsage, devices)
 }
 
 // Messages returns how many units of a month's quota are used.

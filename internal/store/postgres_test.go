@@ -401,7 +401,9 @@ func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 	opts.URL = way
 	db := reopen(t, opts)
 	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	queue(t, db, d) // now COMMIT is prepared
+	if err := db.db.Do(t.Context(), putSetting("before")); err != nil { // now its statements are prepared
+		t.Fatal(err)
+	}
 	woken := db.Listen(OutboundQueued, "")
 	defer woken.Close()
 	var ran int
@@ -410,10 +412,12 @@ func TestCommitWithoutAnAnswerIsNeverSaidToBeDone(t *testing.T) {
 		return tx.Exec(`INSERT INTO setting (name, value) VALUES ('later', '1') ON CONFLICT (name) DO NOTHING`)
 	}))
 	err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+		var n int
+		read := tx.Row(`SELECT count(*) FROM setting`, nil, &n) // what was gathered is sent before
 		err := putSetting("committed")(tx)
 		tx.Wake(OutboundQueued, string(d.ID))
-		c.armed.Store(true) // only the commit is left
-		return err
+		c.armed.Store(true) // the write goes with the commit, and only they are left
+		return errors.Join(read, err)
 	}))
 	if postern.ReasonOf(err) != postern.Unavailable || !errors.Is(err, storage.ErrUnknown) {
 		t.Fatalf("a commit without a response = %v, want unavailable and unknown", err)

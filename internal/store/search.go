@@ -456,7 +456,7 @@ func (s Messages) saveWords(ctx context.Context, fresh, changed []worded) error 
 		for _, w := range changed {
 			rows = append(rows, []any{w.n, w.kind, w.text})
 		}
-		if _, err := t.Each(forgetChange, rows); err != nil || len(fresh) == 0 {
+		if err := t.Each(forgetChange, rows); err != nil || len(fresh) == 0 {
 			return err
 		}
 		return t.Exec(`UPDATE word_place SET n = $1`, fresh[len(fresh)-1].n)
@@ -472,11 +472,10 @@ func saveText(t *db.Tx, list []worded) error {
 			rows = append(rows, []any{w.n, tenantWord(w.workspace), strings.Join(w.words, " ")})
 		}
 	}
-	if _, err := t.Each(dropText, gone); err != nil {
+	if err := t.Each(dropText, gone); err != nil {
 		return err
 	}
-	_, err := t.Each(addText, rows)
-	return err
+	return t.Each(addText, rows)
 }
 
 // saveVectors replaces words in the table of PostgreSQL.
@@ -488,9 +487,8 @@ func saveVectors(t *db.Tx, list []worded) error {
 			rows = append(rows, []any{w.n, w.workspace, "'" + strings.Join(w.words, "' '") + "'"})
 		}
 	}
-	if _, err := t.Each(dropVectors, gone); err != nil {
+	if err := t.Each(dropVectors, gone); err != nil {
 		return err
 	}
-	_, err := t.Each(addVectors, rows)
-	return err
+	return t.Each(addVectors, rows)
 }

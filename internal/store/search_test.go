@@ -134,7 +134,7 @@ func fillMessages(t *testing.T, db *Store, d postern.Device, n int) {
 			if i == 0 {
 				m.Status = postern.Failed
 			}
-			if _, err := t.Each(addMessages, [][]any{newMessage(m, postern.NormalLane, "", false)}); err != nil {
+			if err := t.Each(addMessages, [][]any{newMessage(m, postern.NormalLane, "", false)}); err != nil {
 				return err
 			}
 		}

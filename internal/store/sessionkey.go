@@ -71,11 +71,10 @@ var (
 )
 
 func saveSessionKeys(t *db.Tx, gone, put [][]any) error {
-	if _, err := t.Each(deleteKeys, gone); err != nil {
+	if err := t.Each(deleteKeys, gone); err != nil {
 		return err
 	}
-	_, err := t.Each(putKeys, put)
-	return err
+	return t.Each(putKeys, put)
 }
 
 // Write writes keys and waits until they are on disk. With no keys it waits for those that
