@@ -23,7 +23,7 @@ import (
 )
 
 // waitLimit is how long anything may take before a test gives up on it.
-const waitLimit = 20 * time.Second
+const waitLimit = 5 * time.Minute
 
 // testKeys are shared by all vendors of the test process, as whatsmeow trusts one root key.
 var testKeys = vendorsim.NewKeys()

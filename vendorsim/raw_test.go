@@ -158,7 +158,7 @@ func (c *rawClient) node(tb testing.TB) *waBinary.Node {
 // closes waits until the vendor has cut a client off.
 func (c *rawClient) closes(t *testing.T) {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	if _, err := io.Copy(io.Discard, c); err != nil {
 		t.Errorf("connection was not closed: %v", err)
 	}

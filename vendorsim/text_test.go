@@ -129,6 +129,7 @@ func TestInboundWaitsForTheClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := link(t, v, alice)
+	until(t, v, "nothing waits", func() bool { return v.Accounts()[0].Queued == 0 })
 	c.wa.Disconnect()
 	until(t, v, "alice is offline", func() bool { return !v.Accounts()[0].Online })
 	want := []string{"one", "two", "three", "four"}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"postern/internal/media"
@@ -112,9 +113,12 @@ func run(t *testing.T, name string, args []string) []byte {
 	return read(t, path)
 }
 
-// script makes a program out of a shell script.
+// script makes a program out of a shell script. No process may start meanwhile: it would inherit the
+// open file, and the program could not be run before that process ends (https://go.dev/issue/22315).
 func script(t *testing.T, text string) string {
 	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	path := file(t, "program", []byte("#!/bin/sh\n"+text+"\n"))
 	if err := os.Chmod(path, 0o700); err != nil {
 		t.Fatal(err)

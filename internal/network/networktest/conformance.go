@@ -216,12 +216,17 @@ func byID(id string) func(network.Inbound) bool {
 	return func(m network.Inbound) bool { return m.NetworkID == id }
 }
 
-// leaks returns a check that no goroutine started since is left.
+// leaks returns a check that no goroutine started since is left. goleak itself waits for less than
+// half a second.
 func leaks() func(testing.TB) {
 	before := goleak.IgnoreCurrent()
 	return func(tb testing.TB) {
 		tb.Helper()
-		if err := goleak.Find(before); err != nil {
+		err := goleak.Find(before)
+		for deadline := time.Now().Add(promptly); err != nil && time.Now().Before(deadline); {
+			err = goleak.Find(before)
+		}
+		if err != nil {
 			tb.Errorf("goroutines were left: %v", err)
 		}
 	}

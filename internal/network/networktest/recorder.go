@@ -13,7 +13,7 @@ import (
 )
 
 // waitLimit is how long a test waits for an update.
-const waitLimit = 20 * time.Second
+const waitLimit = 5 * time.Minute
 
 // ErrRefused is returned by a [Recorder] whose rule refuses an update.
 var ErrRefused = errors.New("recorder: refused")

@@ -32,7 +32,7 @@ var vendorInterval, vendorWait = whatsmeow.KeepAliveIntervalMax, whatsmeow.KeepA
 func TestMain(m *testing.M) {
 	// Pings often enough for a test; nothing reads these variables yet.
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = 900*time.Millisecond, time.Second
-	whatsmeow.KeepAliveResponseDeadline = 2 * time.Second
+	whatsmeow.KeepAliveResponseDeadline = 10 * time.Second // a busy machine answers late
 	m.Run()
 }
 
@@ -151,6 +151,30 @@ func closing(tb testing.TB, closeIt func() error) {
 func (w world) live(tb testing.TB, number string) *networktest.Connection {
 	tb.Helper()
 	return networktest.Connect(tb, w.World, networktest.Link(tb, w.World, number), &networktest.Recorder{}).Live(tb, 1)
+}
+
+// settled waits until the account has acknowledged all that the vendor has for it: after the first
+// login, that is the key of the app state.
+func (w world) settled(tb testing.TB) {
+	tb.Helper()
+	w.until(tb, "the vendor's queue is empty", func() bool { return w.vendor.Accounts()[0].Queued == 0 })
+}
+
+// until waits for a change of the vendor that makes done report true.
+func (w world) until(tb testing.TB, what string, done func() bool) {
+	tb.Helper()
+	deadline := time.After(5 * time.Minute)
+	for {
+		changed := w.vendor.Watch()
+		if done() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			tb.Fatalf("waited too long until %s", what)
+		}
+	}
 }
 
 const (

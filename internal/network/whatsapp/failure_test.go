@@ -207,9 +207,9 @@ func TestSilentVendorEndsTheConnection(t *testing.T) {
 func TestLoginWithoutAnAnswerEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.driver.pace.silence = 300 * time.Millisecond
 	c := w.live(t, ownNumber)
 	c.Stop(t)
+	w.driver.pace.silence = 300 * time.Millisecond // of the next connection only
 	if err := w.vendor.Fault(t.Context(), ownNumber, vendorsim.FaultHang); err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,8 @@ func TestUnparsableMessageIsReported(t *testing.T) {
 			}
 			next := send(t, w, "next")
 			networktest.Wait(t, c.Host, 1, byID(next))
-			if e := entryOf(t, w, id); e.AckedAt == nil || e.Refused != tt.code {
+			w.until(t, "the message is acknowledged", func() bool { return entryOf(t, w, id).AckedAt != nil })
+			if e := entryOf(t, w, id); e.Refused != tt.code {
 				t.Errorf("the vendor got %+v, want a refusal with %d", e, tt.code)
 			}
 			if got := networktest.All(c.Host, isUnread(id)); len(got) != 1 {
