@@ -186,7 +186,7 @@ func shorten(to time.Duration, timeouts ...*time.Duration) {
 func TestStreamOutlivesTheServersTimeouts(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	const timeout = 500 * time.Millisecond
+	const timeout = 2 * time.Second
 	s.api.SetPulse(timeout / 8)
 	srv := httptest.NewUnstartedServer(s.handler)
 	srv.Config = web.NewServer(t.Context(), s.handler, slog.New(slog.DiscardHandler))

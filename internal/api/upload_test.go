@@ -163,7 +163,7 @@ func answerOf(t testing.TB, conn net.Conn) (status int, body string) {
 func TestStalledUploadEndsAndSlowOneSucceeds(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("starter")
-	const patience = 500 * time.Millisecond
+	const patience = 3 * time.Second
 	mine.api.SetUploads(1, patience)
 	srv := httptest.NewServer(mine.handler)
 	t.Cleanup(srv.Close)

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const short = time.Second // a time-out that tests wait for; only those whose host does not answer in time have it
+const short = 3 * time.Second // a time-out that tests wait for; only those whose host does not answer in time have it
 
 func newTestClient(t *testing.T, opts Options) *Client {
 	t.Helper()

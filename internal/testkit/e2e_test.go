@@ -198,7 +198,7 @@ func TestReceiverThatComesBackGetsEverythingOnce(t *testing.T) {
 		c.Call("GET", "/v1/webhooks/"+string(hooks.Endpoint.ID)+"/deliveries?status=pending", nil, 200, &log)
 		waiting := 0
 		for _, del := range log.Data {
-			if del.Attempts == 1 && del.LastStatus == 503 && del.LastReason == "status" &&
+			if del.Attempts >= 1 && del.LastStatus == 503 && del.LastReason == "status" &&
 				del.NextAttemptAt > del.LastAttemptAt {
 				waiting++
 			}
@@ -211,8 +211,8 @@ func TestReceiverThatComesBackGetsEverythingOnce(t *testing.T) {
 	for _, del := range list {
 		message, _ := del.Event["message"].(map[string]any)
 		bodies = append(bodies, message["body"].(string))
-		if got := del.Header.Get("Webhook-Attempt"); got != "2" {
-			t.Errorf("webhook-attempt = %s, want 2", got)
+		if n, err := strconv.Atoi(del.Header.Get("Webhook-Attempt")); err != nil || n < 2 {
+			t.Errorf("webhook-attempt = %d, %v, want 2 or more", n, err)
 		}
 	}
 	slices.Sort(bodies)
@@ -349,8 +349,10 @@ func TestMessageQueuedWhileAwayIsSentAfterwards(t *testing.T) {
 	k := testkit.Start(t)
 	c := k.Workspace("growth")
 	d := c.Link(phone)
-	if err := k.Vendor.Fault(t.Context(), phone, "refuse:503"); err != nil {
-		t.Fatal(err)
+	for range 3 { // so that it stays disconnected for some seconds
+		if err := k.Vendor.Fault(t.Context(), phone, "refuse:503"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := k.Vendor.Fault(t.Context(), phone, vendorsim.FaultDrop); err != nil {
 		t.Fatal(err)
