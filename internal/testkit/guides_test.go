@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -196,6 +197,17 @@ set -o pipefail
 %s "$@" -w '%%{stderr}%%{http_code}\n' 2>>status | tee -a bodies
 `
 
+// program writes a program. No process may start meanwhile: it would inherit the open file, and the
+// program could not be run before that process ends (https://go.dev/issue/22315).
+func program(t *testing.T, path string, text []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newReader links a device, and starts a shell.
 func newReader(t *testing.T, k *testkit.Kit, wait time.Duration) *guideReader {
 	t.Helper()
@@ -207,9 +219,7 @@ func newReader(t *testing.T, k *testkit.Kit, wait time.Duration) *guideReader {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "curl"), fmt.Appendf(nil, guideCurl, curl), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	program(t, filepath.Join(bin, "curl"), fmt.Appendf(nil, guideCurl, curl))
 	results, marks, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -205,6 +205,11 @@ func TestMessagesAreFoundByWords(t *testing.T) {
 		c.Call("GET", "/v1/messages?q=cafe", nil, 200, &found)
 		return len(found.Data) == 1, len(found.Data)
 	})
+	testkit.Eventually(t, "all messages", func() (bool, any) {
+		var all struct{ Data []postern.Message }
+		c.Call("GET", "/v1/messages?limit=100", nil, 200, &all)
+		return len(all.Data) == 61, len(all.Data)
+	})
 	b.goTo("/messages")
 	b.fill("#q", "cafe ord")
 	b.enter()

@@ -394,7 +394,7 @@ func (h *hostile) signInFromElsewhere() {
 		}
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("User-Agent", agent)
-		answer, err := http.DefaultTransport.RoundTrip(r)
+		answer, err := testkit.Transport.RoundTrip(r)
 		if err != nil {
 			h.t.Fatal(err)
 		}

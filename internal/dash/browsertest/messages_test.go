@@ -52,7 +52,7 @@ func TestMessages(t *testing.T) {
 	b.press(`main li a`)
 	talk := b.path()
 	b.focuses("body")
-	b.sees("<b>My order</b>")
+	b.awaits("<b>My order</b>")
 	b.do(chromedp.KeyEvent("I look after it."))
 	b.stops(`document.activeElement.innerText === "Send"`)
 	b.enter()
