@@ -46,6 +46,7 @@ var states = map[string]State{ //nolint:gochecknoglobals // made once, never cha
 	"quarantined":         session("Quarantined", "The server crashed three times while it processed data of this device, so the device is not connected any more.", "Update the server, and resume the device. If it is quarantined again, report it with the server's log."),
 	"refused":             session("Refused by the network", "The network refused the login or the link, without a cause that this server knows.", "Check the account on the phone. A device tries again by itself; a link attempt must be opened again."),
 	"replaced":            session("Session opened elsewhere", "The same session was opened by another program.", "Stop the other program, and resume the device."),
+	"node-lost":           session("Server lost", "The server that held the connection is gone; another one connects the device.", retried),
 	"restart":             session("Restart requested", "The network asked for a new connection.", retried),
 	"socket-closed":       session("Connection closed", "The connection to the network ended.", retried),
 	"store-unavailable":   session("Storage unavailable", "The server's database could not be written, so nothing more was accepted from the network.", "The operator checks the database. The device reconnects by itself, and the network delivers everything again."),

@@ -33,7 +33,7 @@ func TestTwoServersShareOneDatabase(t *testing.T) {
 	for i, d := range devices {
 		for _, at := range []*testkit.Client{c, c.At(second)} {
 			at.Await(d.ID, postern.Connected)
-			m := send(at, d, reader, fmt.Sprint("to ", i))
+			m := queue(at, d, fmt.Sprint("to ", i)) // it may be changing its server
 			at.AwaitMessage(m.ID, postern.Read)
 		}
 	}
@@ -41,7 +41,7 @@ func TestTwoServersShareOneDatabase(t *testing.T) {
 	second.Stop()
 	for _, d := range devices {
 		c.Await(d.ID, postern.Connected)
-		m := send(c, d, reader, "alone again")
+		m := queue(c, d, "alone again")
 		c.AwaitMessage(m.ID, postern.Read)
 	}
 	if got := len(hooks.AwaitCount(postern.MessageSent, 12)); got != 12 {
