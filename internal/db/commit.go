@@ -1,13 +1,14 @@
 package db
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // ErrUnknown means that the connection was lost during the commit: the group is on disk,
@@ -105,12 +106,16 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 	if err := t.runGroup(savepoints); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
-	if err := cmp.Or(t.writeLedgers(), unavailable(t.begin())); err != nil {
+	if err := t.writeLedgers(); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
 	}
+	if err := t.begin(); err != nil {
+		return nil, errors.Join(unavailable(err), w.rollback(t))
+	}
 	if err := errors.Join(t.Exec("COMMIT"), t.send()); err != nil {
+		_, unsent := errors.AsType[pgx.ErrPreprocessingBatch](err) // nothing of the batch was sent, so no COMMIT
 		err = errors.Join(fails("the storage cannot be written now"), unavailable(err))
-		if w.lost() {
+		if w.lost() && !unsent {
 			return t.wakes, errors.Join(err, ErrUnknown)
 		}
 		return nil, errors.Join(err, w.rollback(t))

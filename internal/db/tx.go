@@ -83,7 +83,8 @@ func (t *Tx) send() error {
 	}
 	list := t.gathered
 	t.gathered = nil
-	return t.ran(t.w.together(t.ctx, list), false)
+	err := guarded(t.w.log, "the statements of a group", func() error { return t.w.together(t.ctx, list) })
+	return t.ran(err, false)
 }
 
 // begin begins the transaction at the server if nothing was sent yet. Otherwise a connection that was lost before
@@ -413,6 +414,9 @@ func (t *Tx) apply(list []pending) (err error) {
 	w, ended := list[0].write, false
 	if w.about().Fenced {
 		if err := t.fence(); err != nil {
+			if t.failed != nil { // the transaction is lost, not the lease
+				return unavailable(t.failed)
+			}
 			for _, p := range list {
 				*p.outcome = err
 			}

@@ -121,6 +121,12 @@ func Fenced(w Write) Write { return fenced{w} }
 
 type fenced struct{ Write }
 
+func (f fenced) kind() reflect.Type { return nil }
+
+func (f fenced) apply(t *Tx, list []pending) error {
+	return f.Write.apply(t, []pending{{f.Write, list[0].outcome}})
+}
+
 func (f fenced) about() About {
 	a := f.Write.about()
 	a.Fenced = true

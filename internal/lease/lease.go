@@ -33,9 +33,9 @@ const (
 
 // Holder holds the lease of this server.
 type Holder struct {
-	db   *store.Store
-	log  *slog.Logger
-	node store.Node // without an id, the server is alone
+	db     *store.Store
+	log    *slog.Logger
+	shared bool // other servers may use the database
 
 	// Gained has the devices that this server owns from now on, and Lost those that it has to
 	// stop working for, mapped to whether it does so in an orderly way and releases them then.
@@ -47,6 +47,7 @@ type Holder struct {
 	wanted *Box[postern.DeviceID, struct{}]
 
 	mu        sync.Mutex
+	node      store.Node
 	devices   map[postern.DeviceID]struct{}
 	endpoints map[postern.EndpointID]bool // whether it is ours; those of others until something changes
 	leads     bool
@@ -65,7 +66,7 @@ func New(db *store.Store, log *slog.Logger, id, name string) *Holder {
 
 func newHolder(db *store.Store, log *slog.Logger, n store.Node) *Holder {
 	return &Holder{
-		db: db, log: log, node: n, leads: n.ID == "", held: n.ID == "",
+		db: db, log: log, shared: n.ID != "", node: n, leads: n.ID == "", held: n.ID == "",
 		Gained: newBox[postern.DeviceID, store.Claim](), Lost: newBox[postern.DeviceID, bool](),
 		Ended: newBox[struct{}, struct{}](), wanted: newBox[postern.DeviceID, struct{}](),
 		devices: map[postern.DeviceID]struct{}{}, endpoints: map[postern.EndpointID]bool{},
@@ -73,7 +74,14 @@ func newHolder(db *store.Store, log *slog.Logger, n store.Node) *Holder {
 }
 
 // Shared tells whether other servers may use the database.
-func (h *Holder) Shared() bool { return h.node.ID != "" }
+func (h *Holder) Shared() bool { return h.shared }
+
+// self returns this server with its present term.
+func (h *Holder) self() store.Node {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.node
+}
 
 // Leads tells whether this server does what only one may do. It is the one that has been there
 // longest.
@@ -103,7 +111,7 @@ func (h *Holder) Join(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	n, err := h.db.Nodes.Join(ctx, h.node, length)
+	n, err := h.db.Nodes.Join(ctx, h.self(), length)
 	if err != nil {
 		return err
 	}
@@ -155,7 +163,7 @@ func (h *Holder) Run(ctx context.Context) error {
 func (h *Holder) quit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	return h.db.Nodes.Quit(ctx, h.node)
+	return h.db.Nodes.Quit(ctx, h.self())
 }
 
 // watch ends the work of this server when it could not renew its lease in time.
@@ -187,7 +195,7 @@ func (h *Holder) end() {
 // renew renews the lease, and takes or hands over devices to even out the load.
 func (h *Holder) renew(ctx context.Context) error {
 	began := time.Now()
-	st, err := h.db.Nodes.Renew(ctx, h.node, length)
+	st, err := h.db.Nodes.Renew(ctx, h.self(), length)
 	if errors.Is(err, store.ErrLeaseLost) || err == nil && !h.isHeld() {
 		h.log.WarnContext(ctx, "this server had lost its lease, and takes a new one")
 		h.end()
@@ -202,7 +210,7 @@ func (h *Holder) renew(ctx context.Context) error {
 	share := (st.All + max(st.Nodes, 1) - 1) / max(st.Nodes, 1)
 	switch {
 	case st.Free > 0 && st.Mine < share:
-		return h.take(h.db.Nodes.ClaimDevices(ctx, h.node, min(st.Free, share-st.Mine)))
+		return h.take(h.db.Nodes.ClaimDevices(ctx, h.self(), min(st.Free, share-st.Mine)))
 	case st.Free == 0 && st.Mine > share:
 		h.handOver(min(st.Mine-share, movesAtOnce))
 	}
@@ -239,19 +247,14 @@ func (h *Holder) handOver(n int) {
 
 // Release gives up a device for which this server no longer works, so that another one takes it.
 func (h *Holder) Release(ctx context.Context, id postern.DeviceID) error {
-	return h.db.Nodes.Release(ctx, h.node, id)
+	return h.db.Nodes.Release(ctx, h.self(), id)
 }
 
 // claimWanted takes the devices that are wanted here and that nobody owns.
 func (h *Holder) claimWanted(ctx context.Context) {
-	for id := range h.wanted.Take() {
-		owned, err := h.db.Nodes.DeviceOwned(ctx, id)
-		if err == nil && !owned {
-			err = h.take(h.db.Nodes.ClaimDevice(ctx, h.node, id))
-		}
-		if err != nil && ctx.Err() == nil {
-			h.log.WarnContext(ctx, "take a device", "device", id, "error", err)
-		}
+	ids := slices.Collect(maps.Keys(h.wanted.Take()))
+	if err := h.take(h.db.Nodes.ClaimWanted(ctx, h.self(), ids)); err != nil && ctx.Err() == nil {
+		h.log.WarnContext(ctx, "take devices", "error", err)
 	}
 }
 
@@ -265,12 +268,16 @@ func (h *Holder) Endpoints(ctx context.Context, ids ...postern.EndpointID) ([]po
 	if len(unknown) == 0 {
 		return mine, nil
 	}
-	taken, err := h.db.Nodes.ClaimEndpoints(ctx, h.node, unknown)
+	n := h.self()
+	taken, err := h.db.Nodes.ClaimEndpoints(ctx, n, unknown)
 	if err != nil {
 		return mine, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.held || h.node.Term != n.Term {
+		return nil, store.ErrLeaseLost
+	}
 	for _, id := range unknown {
 		h.endpoints[id] = slices.Contains(taken, id)
 	}

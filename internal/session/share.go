@@ -64,6 +64,9 @@ func (e sharing) lose(ctx context.Context, id postern.DeviceID, orderly bool) {
 		<-s.ended
 	}
 	if !orderly {
+		if e.leases.Has(id) { // it was gained again meanwhile
+			e.deviceChanged(ctx, id)
+		}
 		return
 	}
 	if err := e.leases.Release(ctx, id); err != nil {

@@ -319,7 +319,8 @@ type chatKey struct {
 }
 
 var summarizeChats = db.NewStatement("device, chat, place",
-	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message WHERE n = @place
+	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
+	WHERE n = @place AND device_id = @device AND chat_id = @chat
 	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
 
 // chatSummaries maintain the newest message of each chat, with one write for all new

@@ -32,9 +32,9 @@ const abandoned = `NOT EXISTS (SELECT 1 FROM node n WHERE n.id = owner)`
 func (s Nodes) Join(ctx context.Context, n Node, lease time.Duration) (Node, error) {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(NodesChanged, "")
-		return t.Row(`INSERT INTO node (id, term, name, started_at, lease_until, leaving)
-			VALUES ($1, 1, $2, `+serverMillis+`, `+serverMillis+` + $3, 0)
-			ON CONFLICT (id) DO UPDATE SET term = node.term + 1, name = excluded.name, leaving = 0,
+		return t.Row(`INSERT INTO node (id, term, name, started_at, lease_until)
+			VALUES ($1, 1, $2, `+serverMillis+`, `+serverMillis+` + $3)
+			ON CONFLICT (id) DO UPDATE SET term = node.term + 1, name = excluded.name,
 			started_at = excluded.started_at, lease_until = excluded.lease_until RETURNING term`,
 			[]any{n.ID, n.Name, lease.Milliseconds()}, &n.Term)
 	}))
@@ -60,7 +60,7 @@ func (c *core) fence(t *db.Tx) error {
 // NodeStanding is what a server knows of itself and the others.
 type NodeStanding struct {
 	Leads bool // it has been there longest, and does what only one server may do
-	Nodes int  // servers that do not leave
+	Nodes int  // servers
 	All   int  // devices that are to be connected
 	Mine  int  // those of them that it owns
 	Free  int  // those that nobody owns
@@ -93,7 +93,7 @@ func (s Nodes) Renew(ctx context.Context, n Node, lease time.Duration) (st NodeS
 
 func readStanding(t *db.Tx, id string) (st NodeStanding, err error) {
 	var first string
-	err = t.Row(`SELECT count(*) FILTER (WHERE leaving = 0), (SELECT id FROM node ORDER BY leaving, started_at, id LIMIT 1)
+	err = t.Row(`SELECT count(*), (SELECT id FROM node ORDER BY started_at, id LIMIT 1)
 		FROM node`, nil, &st.Nodes, &first)
 	if err != nil {
 		return st, err
@@ -116,9 +116,9 @@ func (s Nodes) ClaimDevices(ctx context.Context, n Node, limit int) ([]Claim, er
 	return s.claimDevices(ctx, n, `desired <> 'idle' ORDER BY id LIMIT $2 + 0`, limit)
 }
 
-// ClaimDevice makes a server the owner of a device, if nobody owns it.
-func (s Nodes) ClaimDevice(ctx context.Context, n Node, id postern.DeviceID) ([]Claim, error) {
-	return s.claimDevices(ctx, n, `id = $2`, id)
+// ClaimWanted makes a server the owner of those of some devices that nobody owns.
+func (s Nodes) ClaimWanted(ctx context.Context, n Node, ids []postern.DeviceID) ([]Claim, error) {
+	return s.claimDevices(ctx, n, `id IN `+s.db.InList(2), asJSON(ids))
 }
 
 func (s Nodes) claimDevices(ctx context.Context, n Node, which string, arg any) (list []Claim, err error) {
@@ -159,7 +159,7 @@ func (s Nodes) ClaimEndpoints(ctx context.Context, n Node, ids []postern.Endpoin
 	return mine, err
 }
 
-// Devices returns the devices that a server owns and that are to be connected.
+// Devices returns the devices that a server owns.
 func (s Nodes) Devices(ctx context.Context, n Node) (ids []postern.DeviceID, err error) {
 	err = s.db.Rows(ctx, `SELECT id FROM device WHERE owner = $1`, []any{n.ID}, func(r *sql.Rows) error {
 		var id postern.DeviceID
@@ -170,37 +170,23 @@ func (s Nodes) Devices(ctx context.Context, n Node) (ids []postern.DeviceID, err
 	return ids, err
 }
 
-// Owner returns whether a device has an owner that is alive.
-func (s Nodes) owned(ctx context.Context, table, id string) (bool, error) {
-	return s.exists(ctx, `SELECT count(*) FROM `+table+` WHERE id = $1 AND NOT `+abandoned, id)()
-}
-
-// DeviceOwned tells whether a server that is alive owns a device.
-func (s Nodes) DeviceOwned(ctx context.Context, id postern.DeviceID) (bool, error) {
-	return s.owned(ctx, "device", string(id))
-}
-
 // Release gives up devices, so that others take them.
 func (s Nodes) Release(ctx context.Context, n Node, ids ...postern.DeviceID) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
 		t.Wake(NodesChanged, "")
 		return changeDevice(t, `UPDATE device SET owner = '' WHERE owner = $1 AND id IN `+t.InList(2), n.ID, asJSON(ids))
-	}))
-}
-
-// Leave tells the others that a server takes nothing more.
-func (s Nodes) Leave(ctx context.Context, n Node) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return t.Exec(`UPDATE node SET leaving = 1 WHERE id = $1 AND term = $2`, n.ID, n.Term)
-	}))
+	})))
 }
 
 // Quit removes a server, whose devices and endpoints others take at once.
 func (s Nodes) Quit(ctx context.Context, n Node) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		left, err := t.Changed(`DELETE FROM node WHERE id = $1 AND term = $2`, n.ID, n.Term)
+		if err != nil || left == 0 { // another process has what this one owned
+			return err
+		}
 		t.Wake(NodesChanged, "")
 		return errors.Join(changeDevice(t, `UPDATE device SET owner = '' WHERE owner = $1`, n.ID),
-			t.Exec(`UPDATE endpoint SET owner = '' WHERE owner = $1`, n.ID),
-			t.Exec(`DELETE FROM node WHERE id = $1 AND term = $2`, n.ID, n.Term))
+			t.Exec(`UPDATE endpoint SET owner = '' WHERE owner = $1`, n.ID))
 	}))
 }

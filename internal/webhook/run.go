@@ -40,14 +40,16 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.startReplays(ctx)()
 	r := d.newRun()
 	defer r.close()
-	if err := r.start(ctx, work); err != nil && ctx.Err() == nil {
+	t := newTerm(ctx, work)
+	if err := r.start(t.ctx, t.work); err != nil && ctx.Err() == nil {
+		t.end()
 		return err
 	}
-	t := newTerm(ctx, work)
 	for ctx.Err() == nil {
 		if over := r.once(t.ctx, t.work); over {
 			t.end()
 			t = newTerm(ctx, work)
+			r.look(t.ctx, t.work)
 		}
 	}
 	r.finish(abandon)

@@ -5,8 +5,7 @@ CREATE TABLE node (
     term        BIGINT NOT NULL, -- increases with each start of the server, and each lease that it lost
     name        TEXT COLLATE "C" NOT NULL, -- for operators
     started_at  BIGINT NOT NULL,
-    lease_until BIGINT NOT NULL,
-    leaving     BIGINT NOT NULL
+    lease_until BIGINT NOT NULL
 );
 ALTER TABLE device ADD COLUMN owner TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE device ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;

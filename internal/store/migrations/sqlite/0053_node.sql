@@ -5,8 +5,7 @@ CREATE TABLE node (
     term        INTEGER NOT NULL, -- increases with each start of the server, and each lease that it lost
     name        TEXT NOT NULL, -- for operators
     started_at  INTEGER NOT NULL,
-    lease_until INTEGER NOT NULL,
-    leaving     INTEGER NOT NULL
+    lease_until INTEGER NOT NULL
 ) STRICT;
 ALTER TABLE device ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 ALTER TABLE device ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
