@@ -103,7 +103,7 @@ func (j *judging) quota() {
 		}
 		accepted++
 	}
-	if kept > min(j.Interrupted, back) {
+	if kept > min(j.Interrupted, back+1) { // the first of them may be the one that a kill cut short
 		j.report(NotRefunded, "the month",
 			"%d messages to nobody were not given back and %d were; at most %d attempts were cut short", kept, back,
 			j.Interrupted)
