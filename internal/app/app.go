@@ -103,7 +103,9 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor, shared: opts.Shared}
+	a := &App{
+		cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor, shared: opts.Shared,
+	}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

@@ -145,7 +145,9 @@ func (s Nodes) claimDevices(ctx context.Context, n Node, which string, arg any) 
 
 // ClaimEndpoints makes a server the owner of those of the endpoints that nobody owns, and returns
 // all of them that it owns now.
-func (s Nodes) ClaimEndpoints(ctx context.Context, n Node, ids []postern.EndpointID) (mine []postern.EndpointID, err error) {
+func (s Nodes) ClaimEndpoints(
+	ctx context.Context, n Node, ids []postern.EndpointID,
+) (mine []postern.EndpointID, err error) {
 	err = s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
 		mine = nil
 		return t.Rows(`UPDATE endpoint SET owner = $1 WHERE id IN `+t.InList(2)+` AND (owner = $1 OR `+abandoned+`)

@@ -85,8 +85,8 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 	return k
 }
 
-// Another starts another server on the same PostgreSQL database, which the kit must share, with the same simulated vendor and
-// storage of files. It stops at the end of the test, before the first one.
+// Another starts another server on the same PostgreSQL database, which the kit must share, with the
+// same simulated vendor and storage of files. It stops at the end of the test, before the first one.
 func (k *Kit) Another() *Kit {
 	k.t.Helper()
 	other := &Kit{t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared}

@@ -167,8 +167,8 @@ func (r *run) look(ctx, work context.Context) {
 	}
 }
 
-// rouse tells an endpoint's lane to look for work. It starts a lane if there is none and
-// this server owns the endpoint.
+// rouse tells an endpoint's lane to look for work. If there is no lane, it starts one, provided
+// that this server owns the endpoint.
 func (r *run) rouse(ctx, work context.Context, id postern.EndpointID) {
 	if l := r.lanes[id]; l != nil {
 		nudge(l.wake)
