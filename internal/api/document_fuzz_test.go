@@ -172,9 +172,22 @@ func (p *prober) send(a *attempt) (status int, err error) {
 		err = p.also(a, resp, body)
 	}
 	if err != nil {
-		return resp.StatusCode, fmt.Errorf("%s %.300s %.300q: %w", a.method, a.target, a.body, err)
+		return resp.StatusCode, fmt.Errorf("%s %.300s %.300q: %w%s", a.method, a.target, a.body, err, p.cause(resp))
 	}
 	return resp.StatusCode, nil
+}
+
+// cause is what the log says of a request whose answer is an internal error.
+func (p *prober) cause(resp *http.Response) string {
+	if resp.StatusCode != http.StatusInternalServerError {
+		return ""
+	}
+	for line := range strings.Lines(p.log.String()) {
+		if strings.Contains(line, "internal error") && strings.Contains(line, resp.Header.Get("Request-Id")) {
+			return "\n" + line
+		}
+	}
+	return ""
 }
 
 // enough is how much of an answer is read: more than one may have, except a stream.

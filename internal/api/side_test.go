@@ -187,15 +187,23 @@ func (s *side) connect(ctx context.Context, id string) error {
 	if err != nil || d.Status == postern.Connected {
 		return err
 	}
-	if d.PhoneNumber == "" || d.Status == postern.Unlinked || d.Status == postern.LoggedOut {
+	if d.PhoneNumber == "" || !slices.Contains(linked(), d.Status) {
 		if err := s.scan(ctx, d, ""); err != nil {
 			return err
 		}
 	}
 	return s.db.Devices.SetState(ctx, store.SetDeviceState{
-		WorkspaceID: s.ws, DeviceID: d.ID,
+		WorkspaceID: s.ws, DeviceID: d.ID, From: linked(),
 		Status: postern.Connected, Desired: postern.WantConnect, At: postern.TimeOf(time.Now()),
 	})
+}
+
+// linked are the states from which a device connects. Another request may have opened a link attempt
+// meanwhile.
+func linked() []postern.Status {
+	return []postern.Status{
+		postern.Connecting, postern.Disconnected, postern.Restricted, postern.Conflict, postern.Banned, postern.Paused,
+	}
 }
 
 // scan links a device to a phone of the workspace.
