@@ -39,7 +39,8 @@ type Account struct {
 	Linked     bool   `json:"linked"`
 	Online     bool   `json:"online"` // at least one companion is logged in
 	Companions int    `json:"companions"`
-	Queued     int    `json:"queued"` // nodes that the companions have not acknowledged
+	Queued     int    `json:"queued"`   // nodes that the companions have not acknowledged
+	Replaced   int    `json:"replaced"` // connections of companions that were open when another one came, since the start
 }
 
 // account is a number with its companions. Its fields are guarded by core.mu.
@@ -52,6 +53,7 @@ type account struct {
 	offlineUntil time.Time // logins are refused until then
 	mediaStatus  int       // the answer to every download, 0 for the file
 	stateQueries int       // by companions, since the start
+	replaced     int       // connections that were open when another one came
 }
 
 type savedAccount struct {
@@ -123,6 +125,7 @@ func (v *Vendor) Accounts() []Account {
 			Online:     slices.ContainsFunc(a.companions, func(cp *companion) bool { return cp.conn != nil }),
 			Companions: len(a.companions),
 			Queued:     queued,
+			Replaced:   a.replaced,
 		})
 	}
 	slices.SortFunc(out, func(x, y Account) int { return cmp.Compare(x.Number, y.Number) })

@@ -73,6 +73,7 @@ func (v logins) refusal(cp *companion, g greeting) waBinary.Attrs {
 // attach binds a connection to a companion. An older connection is told that it was replaced.
 func (v logins) attach(c *conn, cp *companion) {
 	if old := cp.conn; old != nil {
+		cp.account.replaced++
 		old.sendLast(streamError("", "replaced"), linger)
 	}
 	cp.conn, c.companion = c, cp
