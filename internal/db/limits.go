@@ -51,5 +51,5 @@ const (
 	noticeSize   = 7000
 	noticeMargin = 8
 	pollInterval = 15 * time.Second
-	turnLimit    = 5 * time.Second
+	turnLimit    = 3 * time.Second
 )

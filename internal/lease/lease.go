@@ -28,7 +28,8 @@ const (
 	giveUp  = 7 * time.Second // without a renewal, a server stops its work
 	check   = 250 * time.Millisecond
 
-	movesAtOnce = 5 // devices that a server hands over between two renewals, to even out the load
+	movesAtOnce  = 5 // devices that a server hands over between two renewals, to even out the load
+	compareEvery = 5 // renewals after which a server compares its devices with the database
 )
 
 // Holder holds the lease of this server.
@@ -43,16 +44,25 @@ type Holder struct {
 	Lost   *Box[postern.DeviceID, bool]
 	// Ended has a value when the lease has ended, so that all deliveries have to stop.
 	Ended *Box[struct{}, struct{}]
+	// Changed has a value when there may be endpoints that nobody works for.
+	Changed *Box[struct{}, struct{}]
 
 	wanted *Box[postern.DeviceID, struct{}]
 
-	mu        sync.Mutex
-	node      store.Node
-	devices   map[postern.DeviceID]struct{}
-	endpoints map[postern.EndpointID]bool // whether it is ours; those of others until something changes
-	leads     bool
-	held      bool
-	renewed   time.Time // when the last renewal began
+	mu         sync.Mutex
+	node       store.Node
+	devices    map[postern.DeviceID]struct{}
+	leaving    map[postern.DeviceID]struct{} // devices that are handed over, until they are released
+	ending     map[postern.DeviceID]struct{} // devices that were lost, until their sessions have ended
+	delivering bool                          // deliveries of the lease that has ended may still be made
+	stopped    chan struct{}                 // readable when something of leaving, ending or delivering has changed
+	endpoints  map[postern.EndpointID]bool   // whether it is ours; those of others until something changes
+	leads      bool
+	held       bool
+	quitting   bool      // the server is stopping: it takes nothing new
+	doubt      bool      // the database may say otherwise than devices
+	renewals   int       // so far
+	renewed    time.Time // when the last renewal began
 }
 
 // Alone returns the holder of a server that is alone on its database.
@@ -68,8 +78,11 @@ func newHolder(db *store.Store, log *slog.Logger, n store.Node) *Holder {
 	return &Holder{
 		db: db, log: log, shared: n.ID != "", node: n, leads: n.ID == "", held: n.ID == "",
 		Gained: newBox[postern.DeviceID, store.Claim](), Lost: newBox[postern.DeviceID, bool](),
-		Ended: newBox[struct{}, struct{}](), wanted: newBox[postern.DeviceID, struct{}](),
-		devices: map[postern.DeviceID]struct{}{}, endpoints: map[postern.EndpointID]bool{},
+		Ended: newBox[struct{}, struct{}](), Changed: newBox[struct{}, struct{}](),
+		wanted:  newBox[postern.DeviceID, struct{}](),
+		devices: map[postern.DeviceID]struct{}{}, leaving: map[postern.DeviceID]struct{}{},
+		ending: map[postern.DeviceID]struct{}{}, stopped: make(chan struct{}, 1),
+		endpoints: map[postern.EndpointID]bool{},
 	}
 }
 
@@ -88,7 +101,7 @@ func (h *Holder) self() store.Node {
 func (h *Holder) Leads() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.leads && h.held
+	return h.leads && h.held && !h.quitting
 }
 
 // Has tells whether this server owns a device.
@@ -121,11 +134,12 @@ func (h *Holder) Join(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.node, h.held, h.renewed = n, true, began
+	h.node, h.held, h.renewed, h.doubt = n, true, began, false
 	for _, id := range ids {
 		h.devices[id] = struct{}{}
 		h.Gained.Put(id, store.Claim{Device: id})
 	}
+	h.Changed.Put(struct{}{}, struct{}{})
 	return nil
 }
 
@@ -168,7 +182,7 @@ func (h *Holder) quit(ctx context.Context) error {
 
 // watch ends the work of this server when it could not renew its lease in time.
 func (h *Holder) watch(ctx context.Context) {
-	for postern.Sleep(ctx, check) == nil {
+	for postern.Sleep(ctx, check) == nil && !goesOn() {
 		h.mu.Lock()
 		over := h.held && time.Since(h.renewed) > giveUp
 		h.mu.Unlock()
@@ -183,8 +197,12 @@ func (h *Holder) watch(ctx context.Context) {
 func (h *Holder) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.held {
+		h.delivering = true
+	}
 	h.held = false
 	for id := range h.devices {
+		h.ending[id] = struct{}{}
 		h.Lost.Put(id, false)
 	}
 	clear(h.devices)
@@ -192,27 +210,76 @@ func (h *Holder) end() {
 	h.Ended.Put(struct{}{}, struct{}{})
 }
 
+// rejoin takes a new lease after the old one has ended. It waits for the end of what was done under
+// the old one: with the new term, what that still writes would no longer be refused.
+func (h *Holder) rejoin(ctx context.Context) error {
+	h.end()
+	for !h.isIdle() {
+		select {
+		case <-h.stopped:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	h.log.WarnContext(ctx, "this server had lost its lease, and takes a new one")
+	return h.Join(ctx)
+}
+
+func (h *Holder) isIdle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.ending)+len(h.leaving) == 0 && !h.delivering
+}
+
+// Stopped notes that nothing is done any more for a device that was lost.
+func (h *Holder) Stopped(id postern.DeviceID) {
+	h.note(func() { delete(h.ending, id) })
+}
+
+// DeliveriesStopped notes that no delivery is made any more, after the lease has ended.
+func (h *Holder) DeliveriesStopped() {
+	h.note(func() { h.delivering = false })
+}
+
+// note changes what rejoin waits for.
+func (h *Holder) note(change func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change()
+	select {
+	case h.stopped <- struct{}{}:
+	default:
+	}
+}
+
 // renew renews the lease, and takes or hands over devices to even out the load.
 func (h *Holder) renew(ctx context.Context) error {
 	began := time.Now()
 	st, err := h.db.Nodes.Renew(ctx, h.self(), length)
 	if errors.Is(err, store.ErrLeaseLost) || err == nil && !h.isHeld() {
-		h.log.WarnContext(ctx, "this server had lost its lease, and takes a new one")
-		h.end()
-		return h.Join(ctx)
+		return h.rejoin(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	h.renewed, h.leads = began, st.Leads
+	h.renewals++
+	compare := h.doubt || h.renewals%compareEvery == 0
+	mine, quitting := st.Mine-len(h.leaving), h.quitting
 	h.mu.Unlock()
+	if compare {
+		if err := h.compare(ctx); err != nil {
+			return err
+		}
+	}
 	share := (st.All + max(st.Nodes, 1) - 1) / max(st.Nodes, 1)
 	switch {
-	case st.Free > 0 && st.Mine < share:
-		return h.take(h.db.Nodes.ClaimDevices(ctx, h.self(), min(st.Free, share-st.Mine)))
-	case st.Free == 0 && st.Mine > share:
-		h.handOver(min(st.Mine-share, movesAtOnce))
+	case quitting:
+	case st.Free > 0 && mine < share:
+		return h.take(h.db.Nodes.ClaimDevices(ctx, h.self(), min(st.Free, share-mine)))
+	case st.Free == 0 && mine > share:
+		return h.handOver(ctx, min(mine-share, movesAtOnce))
 	}
 	return nil
 }
@@ -223,37 +290,131 @@ func (h *Holder) isHeld() bool {
 	return h.held
 }
 
-// take notes devices that were claimed.
+// take notes devices that were claimed. If that failed, they may have been claimed nevertheless.
 func (h *Holder) take(list []store.Claim, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err != nil {
+		h.doubt = true
+		return err
+	}
 	for _, c := range list {
 		h.devices[c.Device] = struct{}{}
 		h.Gained.Put(c.Device, c)
 	}
-	return err
+	return nil
+}
+
+// compare compares the devices of this server with what the database says: it differs after a commit
+// whose outcome is unknown.
+func (h *Holder) compare(ctx context.Context) error {
+	h.mu.Lock()
+	skip := maps.Clone(h.leaving) // they may be released while the list is read
+	h.mu.Unlock()
+	ids, err := h.db.Nodes.Devices(ctx, h.self())
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.held {
+		return nil
+	}
+	h.doubt = false
+	maps.Copy(skip, h.leaving)
+	owned := make(map[postern.DeviceID]struct{}, len(ids))
+	for _, id := range ids {
+		owned[id] = struct{}{}
+		_, has := h.devices[id]
+		if _, skipped := skip[id]; !has && !skipped {
+			h.devices[id] = struct{}{}
+			h.Gained.Put(id, store.Claim{Device: id})
+		}
+	}
+	for id := range h.devices {
+		if _, owns := owned[id]; !owns {
+			delete(h.devices, id)
+			h.ending[id] = struct{}{}
+			h.Lost.Put(id, false)
+		}
+	}
+	return nil
 }
 
 // handOver has some devices released.
-func (h *Holder) handOver(n int) {
+func (h *Holder) handOver(ctx context.Context, n int) error {
+	ids, err := h.db.Nodes.Movable(ctx, h.self())
+	if err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ids := slices.Sorted(maps.Keys(h.devices))
-	for _, id := range ids[:min(n, len(ids))] {
-		delete(h.devices, id)
-		h.Lost.Put(id, true)
+	for _, id := range ids {
+		if _, has := h.devices[id]; has && n > 0 {
+			n--
+			h.letGo(id)
+		}
 	}
+	return nil
 }
 
-// Release gives up a device for which this server no longer works, so that another one takes it.
-func (h *Holder) Release(ctx context.Context, id postern.DeviceID) error {
-	return h.db.Nodes.Release(ctx, h.self(), id)
+// letGo has a device released. The caller holds h.mu.
+func (h *Holder) letGo(id postern.DeviceID) {
+	delete(h.devices, id)
+	h.leaving[id] = struct{}{}
+	h.Lost.Put(id, true)
 }
 
-// claimWanted takes the devices that are wanted here and that nobody owns.
+// Release gives up a device for which this server no longer works, so that another one takes it,
+// unless this server has got it again meanwhile.
+func (h *Holder) Release(ctx context.Context, id postern.DeviceID) (err error) {
+	if !h.Has(id) {
+		err = h.db.Nodes.Release(ctx, h.self(), id)
+	}
+	h.note(func() {
+		delete(h.leaving, id)
+		h.doubt = h.doubt || err != nil
+	})
+	return err
+}
+
+// Quit makes this server take nothing new, because it stops, and do nothing any more that only one
+// server may do.
+func (h *Holder) Quit() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.quitting = true
+}
+
+// ReleaseAll gives up all devices, whose sessions have ended, before the server gives up its lease.
+func (h *Holder) ReleaseAll(ctx context.Context) error {
+	if !h.Shared() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	h.mu.Lock()
+	ids := slices.Collect(maps.Keys(h.devices))
+	clear(h.devices)
+	h.mu.Unlock()
+	return h.db.Nodes.Retire(ctx, h.self(), ids)
+}
+
+// claimWanted takes the devices that are wanted here and that nobody owns. Those that are to be
+// connected are shared out by renew.
 func (h *Holder) claimWanted(ctx context.Context) {
 	ids := slices.Collect(maps.Keys(h.wanted.Take()))
-	if err := h.take(h.db.Nodes.ClaimWanted(ctx, h.self(), ids)); err != nil && ctx.Err() == nil {
+	h.mu.Lock()
+	quitting := h.quitting
+	h.mu.Unlock()
+	if quitting {
+		return
+	}
+	free, err := h.db.Nodes.Unowned(ctx, ids)
+	if err == nil && len(free) > 0 {
+		err = errors.Join(h.take(h.db.Nodes.ClaimWanted(ctx, h.self(), free)), h.renew(ctx))
+	}
+	if err != nil && ctx.Err() == nil {
 		h.log.WarnContext(ctx, "take devices", "error", err)
 	}
 }
@@ -303,4 +464,5 @@ func (h *Holder) forgetOthers() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	maps.DeleteFunc(h.endpoints, func(_ postern.EndpointID, ours bool) bool { return !ours })
+	h.Changed.Put(struct{}{}, struct{}{})
 }

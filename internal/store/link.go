@@ -166,19 +166,19 @@ func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID,
 // SetCode stores a new code without waiting for the disk; a code that is lost is replaced
 // by the next one.
 func (s Links) SetCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
-	s.db.Later(db.Func(func(t *db.Tx) error {
+	s.db.Later(db.Fenced(db.Func(func(t *db.Tx) error {
 		t.Wake(LinkChanged, string(device))
 		return t.Exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id,
 			sealed, expires)
-	}))
+	})))
 }
 
 // SetPasskey records that the network asks for the owner's passkey.
 func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern.DeviceID) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
 		t.Wake(LinkChanged, string(device))
 		return t.Exec(`UPDATE link SET passkey = 1 WHERE id = $1 AND status = 'pending'`, id)
-	}))
+	})))
 }
 
 // Scanned records which account scanned the code. It is called before the keys of the
@@ -186,7 +186,7 @@ func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern
 // NoOpenLink error when the attempt has ended, and a NumberAlreadyLinked error when another
 // device has the number.
 func (s Links) Scanned(ctx context.Context, l LinkRow, account, number string) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
 		if err := checkNumber(t, l.WorkspaceID, l.DeviceID, number, l.AllowSecond); err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (s Links) Scanned(ctx context.Context, l LinkRow, account, number string) e
 			return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 		}
 		return err
-	}))
+	})))
 }
 
 // FinishLink makes a device linked. When the number differs from the previous one, the
@@ -237,7 +237,9 @@ func (o FinishLink) apply(t *db.Tx) error {
 }
 
 // Finish records that a phone scanned the code and that the keys are stored.
-func (s Links) Finish(ctx context.Context, o FinishLink) error { return s.db.Do(ctx, db.Func(o.apply)) }
+func (s Links) Finish(ctx context.Context, o FinishLink) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(o.apply)))
+}
 
 // LinkEnd is the end of a link attempt that did not make a link.
 type LinkEnd struct {
@@ -251,9 +253,9 @@ type LinkEnd struct {
 }
 
 // End ends the open attempt of a device without a link and releases its slot. ended is
-// false when no attempt was open.
+// false when no attempt was open. Only the server that serves an attempt names it.
 func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	end := db.Write(db.Func(func(t *db.Tx) error {
 		if ended, err = o.apply(t); err != nil || !ended {
 			return err
 		}
@@ -268,6 +270,10 @@ func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 			WHERE workspace_id = $1 AND id = $2 AND status = 'linking'`,
 			o.WorkspaceID, o.DeviceID, o.Reason, d.WithoutLink())
 	}))
+	if o.LinkID != "" {
+		end = db.Fenced(end)
+	}
+	err = s.db.Do(ctx, end)
 	return ended, err
 }
 
@@ -291,12 +297,11 @@ func failLink(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID, reason stri
 
 // DropAccount records that all data of an account that a device had is deleted.
 func (s Links) DropAccount(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, account string) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
 		t.Wake(DeviceChanged, string(id))
 		return changeDevice(t, `UPDATE device SET account = '' WHERE workspace_id = $1 AND id = $2 AND account = $3`,
-			ws,
-			id, account)
-	}))
+			ws, id, account)
+	})))
 }
 
 // OpenLinkPage creates the page of a device's open link attempt, replacing an earlier page,

@@ -47,7 +47,7 @@ func (s Nodes) Join(ctx context.Context, n Node, lease time.Duration) (Node, err
 // fence refuses the writes of a server that the others have given up.
 func (c *core) fence(t *db.Tx) error {
 	n := c.node.Load()
-	if n == nil {
+	if n == nil || unfenced() {
 		return nil // it shares the database with no other
 	}
 	err := t.Row(`SELECT term FROM node WHERE id = $1 AND term = $2`, []any{n.ID, n.Term}, new(int64))
@@ -68,27 +68,42 @@ type NodeStanding struct {
 
 // Renew renews the lease of a server and gives up the servers whose lease is over. It returns
 // [ErrLeaseLost] to a server that was itself given up.
+//
+// A server whose own lease is over gives up no other: after an outage of the database, the leases of
+// all are over, and those who are alive renew theirs within moments.
 func (s Nodes) Renew(ctx context.Context, n Node, lease time.Duration) (st NodeStanding, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		renewed, err := t.Changed(`UPDATE node SET lease_until = `+serverMillis+` + $3 WHERE id = $1 AND term = $2`,
-			n.ID, n.Term, lease.Milliseconds())
-		if err == nil && renewed == 0 {
-			err = ErrLeaseLost
+		var inTime bool
+		err := t.Row(`SELECT lease_until >= `+serverMillis+` FROM node WHERE id = $1 AND term = $2`,
+			[]any{n.ID, n.Term}, &inTime)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLeaseLost
 		}
 		if err != nil {
 			return err
 		}
-		gone, err := t.Changed(`DELETE FROM node WHERE lease_until < ` + serverMillis)
-		if err != nil {
+		if err := t.Exec(`UPDATE node SET lease_until = `+serverMillis+` + $2 WHERE id = $1`, n.ID,
+			lease.Milliseconds()); err != nil {
 			return err
 		}
-		if gone > 0 {
-			t.Wake(NodesChanged, "")
+		if inTime {
+			if err := giveUpOthers(t); err != nil {
+				return err
+			}
 		}
 		st, err = readStanding(t, n.ID)
 		return err
 	}))
 	return st, err
+}
+
+// giveUpOthers removes the servers whose lease is over.
+func giveUpOthers(t *db.Tx) error {
+	gone, err := t.Changed(`DELETE FROM node WHERE lease_until < ` + serverMillis)
+	if gone > 0 {
+		t.Wake(NodesChanged, "")
+	}
+	return err
 }
 
 func readStanding(t *db.Tx, id string) (st NodeStanding, err error) {
@@ -116,9 +131,15 @@ func (s Nodes) ClaimDevices(ctx context.Context, n Node, limit int) ([]Claim, er
 	return s.claimDevices(ctx, n, `desired <> 'idle' ORDER BY id LIMIT $2 + 0`, limit)
 }
 
-// ClaimWanted makes a server the owner of those of some devices that nobody owns.
+// Unowned returns those of some devices that nobody owns.
+func (s Nodes) Unowned(ctx context.Context, ids []postern.DeviceID) (free []postern.DeviceID, err error) {
+	return s.list(ctx, `SELECT id FROM device WHERE id IN `+s.db.InList(1)+` AND `+abandoned, asJSON(ids))
+}
+
+// ClaimWanted makes a server the owner of those of some devices that nobody owns and that are not just
+// to be connected: for those, see ClaimDevices.
 func (s Nodes) ClaimWanted(ctx context.Context, n Node, ids []postern.DeviceID) ([]Claim, error) {
-	return s.claimDevices(ctx, n, `id IN `+s.db.InList(2), asJSON(ids))
+	return s.claimDevices(ctx, n, `desired <> 'connect' AND id IN `+s.db.InList(2), asJSON(ids))
 }
 
 func (s Nodes) claimDevices(ctx context.Context, n Node, which string, arg any) (list []Claim, err error) {
@@ -163,7 +184,16 @@ func (s Nodes) ClaimEndpoints(
 
 // Devices returns the devices that a server owns.
 func (s Nodes) Devices(ctx context.Context, n Node) (ids []postern.DeviceID, err error) {
-	err = s.db.Rows(ctx, `SELECT id FROM device WHERE owner = $1`, []any{n.ID}, func(r *sql.Rows) error {
+	return s.list(ctx, `SELECT id FROM device WHERE owner = $1`, n.ID)
+}
+
+// Movable returns the devices of a server that another one may take: those that are to be connected.
+func (s Nodes) Movable(ctx context.Context, n Node) (ids []postern.DeviceID, err error) {
+	return s.list(ctx, `SELECT id FROM device WHERE owner = $1 AND desired = 'connect' ORDER BY id`, n.ID)
+}
+
+func (s Nodes) list(ctx context.Context, query string, arg any) (ids []postern.DeviceID, err error) {
+	err = s.db.Rows(ctx, query, []any{arg}, func(r *sql.Rows) error {
 		var id postern.DeviceID
 		err := r.Scan(&id)
 		ids = append(ids, id)
@@ -177,6 +207,17 @@ func (s Nodes) Release(ctx context.Context, n Node, ids ...postern.DeviceID) err
 	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
 		t.Wake(NodesChanged, "")
 		return changeDevice(t, `UPDATE device SET owner = '' WHERE owner = $1 AND id IN `+t.InList(2), n.ID, asJSON(ids))
+	})))
+}
+
+// Retire gives up the devices of a server that stops, and makes it the one that has been there for the
+// shortest time.
+func (s Nodes) Retire(ctx context.Context, n Node, ids []postern.DeviceID) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
+		t.Wake(NodesChanged, "")
+		return errors.Join(
+			t.Exec(`UPDATE node SET started_at = `+serverMillis+` WHERE id = $1`, n.ID),
+			changeDevice(t, `UPDATE device SET owner = '' WHERE owner = $1 AND id IN `+t.InList(2), n.ID, asJSON(ids)))
 	})))
 }
 

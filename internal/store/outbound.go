@@ -516,10 +516,10 @@ func (s Outbox) IsQueued(ctx context.Context, id postern.MessageID) (bool, error
 // NotConnected records that an attempt provably sent nothing. If it was the first one, it
 // withdraws the mark of MarkSending.
 func (s Outbox) NotConnected(id postern.MessageID, first bool) {
-	s.db.Later(db.Func(func(t *db.Tx) error {
+	s.db.Later(db.Fenced(db.Func(func(t *db.Tx) error {
 		return t.Exec(`UPDATE message SET frame_left = CASE WHEN $2 = 1 THEN 0 ELSE frame_left END,
 			attempt_outcome = $3 WHERE id = $1 AND status = 'sending'`, id, first, postern.AttemptNotConnected)
-	}))
+	})))
 }
 
 // Once makes an operation happen at most once: its row is written in the same transaction

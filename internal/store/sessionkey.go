@@ -159,11 +159,11 @@ func (s SessionKeys) Accounts(ctx context.Context) (accounts []string, err error
 func (s SessionKeys) Remove(ctx context.Context, account string) error {
 	for {
 		var n int64
-		err := s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
+		err := s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) (err error) {
 			n, err = t.Changed(`DELETE FROM session_key WHERE account = $1 AND (kind, name) IN (SELECT kind, name
 				FROM session_key WHERE account = $1 LIMIT $2 + 0)`, account, purgeChunk)
 			return err
-		}))
+		})))
 		if err != nil || n == 0 {
 			return err
 		}

@@ -1,0 +1,229 @@
+package lease
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"testing"
+	"time"
+
+	"postern/internal/db/dbtest"
+	"postern/internal/postern"
+	"postern/internal/store"
+	"postern/internal/store/migrated"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Binary{M: m}) }
+
+// world is a database with devices that are to be connected, which servers share.
+type world struct {
+	t   *testing.T
+	url string
+	sql *sql.DB // past the store
+	ids []postern.DeviceID
+}
+
+func newWorld(t *testing.T, devices int) *world {
+	t.Helper()
+	w := &world{t: t, url: migrated.URL(t)}
+	var err error
+	if w.sql, err = sql.Open("pgx", w.url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.sql.Close() })
+	s := w.open()
+	now := postern.TimeOf(time.Now())
+	ws := postern.Workspace{ID: postern.NewWorkspaceID(), Name: "acme", Plan: "enterprise", CreatedAt: now}
+	if err := s.Workspaces.Create(t.Context(), ws); err != nil {
+		t.Fatal(err)
+	}
+	for range devices {
+		d := postern.Device{
+			ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: "d", Mode: "sandbox", Status: postern.Connected,
+			Metadata: map[string]string{}, CreatedAt: now,
+		}
+		if err := s.Devices.Create(t.Context(), d, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.ids = append(w.ids, d.ID)
+	}
+	w.exec(`UPDATE device SET desired = 'connect'`)
+	return w
+}
+
+func (w *world) open() *store.Store {
+	w.t.Helper()
+	s, err := store.Open(w.t.Context(), store.Options{Dir: w.t.TempDir(), URL: w.url, Nodes: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// join opens the database as another server with an id.
+func (w *world) join(id string) *Holder {
+	w.t.Helper()
+	h := New(w.open(), slog.New(slog.DiscardHandler), id, id)
+	if err := h.Join(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+func (w *world) exec(query string, args ...any) {
+	w.t.Helper()
+	if _, err := w.sql.ExecContext(w.t.Context(), query, args...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) renew(h *Holder) {
+	w.t.Helper()
+	if err := h.renew(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (h *Holder) has() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.devices)
+}
+
+// A server that has more than its share hands over what is too much, and no more while that is on
+// its way.
+func TestDevicesAreSharedOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8)
+	a := w.join("a")
+	if w.renew(a); a.has() != 8 {
+		t.Fatalf("a server that is alone has %d of 8 devices", a.has())
+	}
+	b := w.join("b")
+	w.renew(b)
+	for range 3 {
+		w.renew(a)
+	}
+	lost := a.Lost.Take()
+	if len(lost) != 4 || a.has() != 4 || b.has() != 0 {
+		t.Fatalf("it hands over %d, has %d, and the other has %d", len(lost), a.has(), b.has())
+	}
+	for id, orderly := range lost {
+		if err := a.Release(t.Context(), id); err != nil || !orderly {
+			t.Errorf("release: %v, orderly: %v", err, orderly)
+		}
+	}
+	w.renew(b)
+	if b.has() != 4 || len(b.Gained.Take()) != 4 {
+		t.Errorf("the other server has %d devices", b.has())
+	}
+}
+
+// A device that is being linked stays with its server, so that the scan is not lost.
+func TestDeviceThatIsBeingLinkedStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4)
+	a := w.join("a")
+	w.renew(a)
+	w.exec(`UPDATE device SET desired = 'link' WHERE id <> $1`, string(w.ids[3]))
+	w.join("b")
+	w.renew(a)
+	lost := a.Lost.Take()
+	if _, moves := lost[w.ids[3]]; len(lost) != 1 || !moves {
+		t.Errorf("it hands over %v", lost)
+	}
+}
+
+// What a server owns by the database counts, also after a commit whose outcome it does not know.
+func TestServerLooksWhatItOwns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	a := w.join("a")
+	w.renew(a)
+	w.exec(`UPDATE device SET owner = 'b' WHERE id = $1`, string(w.ids[0])) // b's claim was committed
+	w.exec(`INSERT INTO node (id, term, name, started_at, lease_until) VALUES ('b', 1, 'b', 9e15, 9e15)`)
+	a.take(nil, context.DeadlineExceeded) //nolint:errcheck // the error that it was given
+	w.renew(a)
+	if _, lost := a.Lost.Take()[w.ids[0]]; !lost || a.Has(w.ids[0]) {
+		t.Errorf("it still works for a device of another server")
+	}
+	a.Stopped(w.ids[0])
+	w.exec(`UPDATE device SET owner = 'a'`) // a's own claim was committed
+	a.Gained.Take()
+	for range compareEvery { // without any doubt
+		w.renew(a)
+	}
+	if _, gained := a.Gained.Take()[w.ids[0]]; !gained || !a.Has(w.ids[0]) {
+		t.Errorf("it does not work for a device that it owns")
+	}
+}
+
+// A server takes a new lease only when nothing is done any more under the old one.
+func TestNewLeaseWaitsForTheEndOfTheOldOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	a := w.join("a")
+	w.renew(a)
+	w.exec(`DELETE FROM node`)
+	renewed := make(chan error, 1)
+	go func() { renewed <- a.renew(t.Context()) }()
+	<-a.Lost.C()
+	a.Stopped(w.ids[0])
+	<-a.Ended.C()
+	var nodes int
+	if err := w.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM node`).Scan(&nodes); err != nil || nodes != 0 {
+		t.Errorf("%d servers while deliveries are still made: %v", nodes, err)
+	}
+	select {
+	case <-renewed:
+		t.Error("it does not wait for the deliveries")
+	default:
+	}
+	a.DeliveriesStopped()
+	if err := <-renewed; err != nil || !a.isHeld() {
+		t.Errorf("held: %v, %v", a.isHeld(), err)
+	}
+}
+
+// After an outage of the database the leases of all servers are over. The first one that is back
+// leaves the others theirs.
+func TestServerThatComesBackGivesUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	a, b := w.join("a"), w.join("b")
+	w.renew(a)
+	w.exec(`UPDATE node SET lease_until = 0`)
+	w.renew(a)
+	w.renew(b)
+	if !b.isHeld() || a.has() != 1 || b.has() != 1 {
+		t.Errorf("the second server has its lease: %v; they have %d and %d devices", b.isHeld(), a.has(), b.has())
+	}
+	w.exec(`UPDATE node SET lease_until = 0 WHERE id = 'b'`) // it stays away
+	w.renew(a)
+	var nodes int
+	if err := w.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM node`).Scan(&nodes); err != nil || nodes != 1 {
+		t.Errorf("%d servers: %v", nodes, err)
+	}
+}
+
+// A server that stops gives up its devices before its lease, and leads no more.
+func TestServerThatStopsReleasesItsDevices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	a := w.join("a")
+	w.renew(a)
+	b := w.join("b")
+	a.Quit()
+	if err := a.ReleaseAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.renew(a)
+	w.renew(b)
+	if b.has() == 0 || !b.Leads() || a.Leads() || a.has() != 0 {
+		t.Errorf("the other server has %d devices and leads: %v; this one has %d and leads: %v", b.has(), b.Leads(),
+			a.has(), a.Leads())
+	}
+}
