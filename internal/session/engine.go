@@ -12,6 +12,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -178,6 +180,15 @@ func eachDevice(ctx context.Context, e *Engine, id string, do func(postern.Devic
 	for _, d := range devices {
 		do(d.ID)
 	}
+	for _, id := range supervised(e) { // such as those that were paused meanwhile
+		do(id)
+	}
+}
+
+func supervised(e *Engine) []postern.DeviceID {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.supervisors))
 }
 
 // deviceChanged interrupts the current action for a device if its desired state

@@ -32,6 +32,9 @@ func (e sharing) run(ctx, sessions context.Context) error {
 
 // gain begins to work for a device. No session of it is live.
 func (e sharing) gain(ctx context.Context, id postern.DeviceID, c store.Claim) {
+	if !e.leases.Has(id) {
+		return // it was lost again meanwhile
+	}
 	if err := e.takeOver(ctx, id, c); err != nil && ctx.Err() == nil {
 		e.log.WarnContext(ctx, "record that a device changes its server", "device", id, "error", err)
 	}
@@ -63,13 +66,14 @@ func (e sharing) lose(ctx context.Context, id postern.DeviceID, orderly bool) {
 		s.stop()
 		<-s.ended
 	}
-	if !orderly {
-		if e.leases.Has(id) { // it was gained again meanwhile
-			e.deviceChanged(ctx, id)
+	if orderly {
+		if err := e.leases.Release(ctx, id); err != nil {
+			e.log.WarnContext(ctx, "release a device", "device", id, "error", err)
 		}
-		return
+	} else {
+		e.leases.Stopped(id)
 	}
-	if err := e.leases.Release(ctx, id); err != nil {
-		e.log.WarnContext(ctx, "release a device", "device", id, "error", err)
+	if e.leases.Has(id) { // it was gained again meanwhile
+		e.deviceChanged(ctx, id)
 	}
 }

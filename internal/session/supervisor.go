@@ -79,10 +79,15 @@ func (s *supervisor) end() {
 	}
 }
 
-// supervise starts the supervisor of a device, unless it has one or has to wait.
+// supervise starts the supervisor of a device, unless it has one, has to wait, or is another server's
+// by now.
 func (e *Engine) supervise(ctx context.Context, id postern.DeviceID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.leases.Has(id) {
+		e.probation.settle(id) // nobody waits for it
+		return
+	}
 	if e.supervisors[id] != nil || e.probation.holds(id) {
 		return
 	}

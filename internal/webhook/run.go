@@ -40,15 +40,17 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.startReplays(ctx)()
 	r := d.newRun()
 	defer r.close()
-	t := newTerm(ctx, work)
+	t := d.newTerm(ctx, work)
 	if err := r.start(t.ctx, t.work); err != nil && ctx.Err() == nil {
 		t.end()
 		return err
 	}
 	for ctx.Err() == nil {
-		if over := r.once(t.ctx, t.work); over {
+		if r.once(t.ctx, t.work); t.isOver() {
+			r.awaitLanes()
+			r.leases.DeliveriesStopped()
 			t.end()
-			t = newTerm(ctx, work)
+			t = r.newTerm(ctx, work)
 			r.look(t.ctx, t.work)
 		}
 	}
@@ -61,13 +63,38 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 // attempts in flight are canceled: others will make them.
 type term struct {
 	ctx, work context.Context //nolint:containedctx // they are derived from those of Run
+	over      chan struct{}   // closed when the lease has ended
 	end       func()
 }
 
-func newTerm(ctx, work context.Context) term {
+// newTerm begins a term. It ends with the lease, whatever the dispatcher is waiting for.
+func (d *Dispatcher) newTerm(ctx, work context.Context) term {
 	ctx, stop := context.WithCancel(ctx)
 	work, cancel := context.WithCancel(work)
-	return term{ctx, work, func() { stop(); cancel() }}
+	t := term{ctx: ctx, work: work, over: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-d.leases.Ended.C():
+			d.leases.Ended.Take()
+			close(t.over)
+			stop()
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	t.end = func() { stop(); cancel(); <-ended }
+	return t
+}
+
+func (t term) isOver() bool {
+	select {
+	case <-t.over:
+		return true
+	default:
+		return false
+	}
 }
 
 func (d *Dispatcher) newRun() *run {
@@ -107,13 +134,14 @@ func (r *run) start(ctx, work context.Context) error {
 	return err
 }
 
-// once waits for one event and handles it. It reports whether the server has lost its lease.
-func (r *run) once(ctx, work context.Context) (over bool) {
+// once waits for one event and handles it.
+func (r *run) once(ctx, work context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-r.leases.Ended.C():
-		r.leases.Ended.Take()
-		return true
+	case <-r.leases.Changed.C():
+		r.leases.Changed.Take()
+		r.look(ctx, work)
+		r.greet(ctx, work)
 	case <-r.fresh.C():
 		for _, id := range r.fresh.Take() {
 			if id == store.Anything {
@@ -137,7 +165,6 @@ func (r *run) once(ctx, work context.Context) (over bool) {
 		delete(r.greeting, id)
 		r.greet(ctx, work)
 	}
-	return false
 }
 
 // announce tells an endpoint's lane that there is a new event. It starts a lane if
@@ -219,6 +246,15 @@ func (r *run) disarm(id postern.EndpointID) {
 		r.armed.Done()
 	}
 	delete(r.sleepers, id)
+}
+
+// awaitLanes waits for the end of all lanes, whose term is over.
+func (r *run) awaitLanes() {
+	for len(r.lanes) > 0 {
+		l := <-r.ended
+		delete(r.lanes, l.id)
+		r.metrics.lanes.Dec()
+	}
 }
 
 // finish waits for the attempts and handshakes in flight, and cancels them when the
