@@ -100,6 +100,8 @@ type Options struct {
 	// Confirm is called before a member deletes a device or sees a secret. If it is nil,
 	// both are refused.
 	Confirm Confirm
+	// Shared says that other servers may use the database.
+	Shared bool
 	// GoodbyeWait is how long Devices.Delete waits for the network's answer; 0 means 10
 	// seconds.
 	GoodbyeWait time.Duration
@@ -120,7 +122,7 @@ func New(opts Options) *Gateway {
 		sandbox:  opts.Sandbox,
 		checkURL: opts.CheckURL, checkVia: opts.CheckProxy, confirm: opts.Confirm,
 		now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
-		keys:    newKeyCache(opts.DB),
+		keys:    newKeyCache(opts.DB, opts.Shared),
 		running: inProgress{keys: map[scopedKey]struct{}{}}, linkRate: throttle.PerMinute(linkStarts),
 	}
 	return &Gateway{

@@ -19,16 +19,19 @@ import (
 type keyCache struct {
 	changed *store.Listener
 
+	shared bool // other servers may change keys, and the news of that may be lost
+
 	mu      sync.Mutex
-	version int // increases with every change
+	version int       // increases with every change
+	since   time.Time // when byHash was emptied
 	byHash  map[[32]byte]access.Caller
 	used    map[postern.KeyID]time.Time
 }
 
-func newKeyCache(db *store.Store) keyCache {
+func newKeyCache(db *store.Store, shared bool) keyCache {
 	return keyCache{
-		changed: db.Listen(store.KeyChanged, ""),
-		byHash:  map[[32]byte]access.Caller{}, used: map[postern.KeyID]time.Time{},
+		changed: db.Listen(store.KeyChanged, ""), shared: shared,
+		byHash: map[[32]byte]access.Caller{}, used: map[postern.KeyID]time.Time{},
 	}
 }
 
@@ -56,14 +59,20 @@ func (k *keyCache) put(hash [32]byte, c access.Caller, version int) {
 	k.byHash[hash] = c
 }
 
-// refresh empties the cache after a change. The caller holds k.mu.
+// refresh empties the cache after a change, and every sharedKeys if other servers may have made one. The
+// caller holds k.mu.
 func (k *keyCache) refresh() {
+	old := k.shared && time.Since(k.since) > sharedKeys
 	select {
 	case <-k.changed.C():
 		k.changed.Take()
+		old = true
+	default:
+	}
+	if old {
 		clear(k.byHash)
 		k.version++
-	default:
+		k.since = time.Now()
 	}
 }
 

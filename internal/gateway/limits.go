@@ -70,6 +70,8 @@ const (
 
 	// usedEvery is the shortest time between two writes of a key's last use.
 	usedEvery = time.Minute
-	// keysCached is how many keys are cached in memory.
+	// keysCached is how many keys are cached in memory, and sharedKeys for how long if other servers may
+	// revoke them.
 	keysCached = 10_000
+	sharedKeys = 900 * time.Millisecond
 )

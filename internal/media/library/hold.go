@@ -8,7 +8,8 @@ import (
 )
 
 // holds keep a blob from being removed while files with it are being added, and files from being
-// added while their blob is being removed. One process works on a storage, so they are in memory.
+// added while their blob is being removed. They are in memory: among servers that share a storage, only
+// the sweep removes blobs; see [Library.Share].
 type holds struct {
 	mu       sync.Mutex
 	users    map[blob.Name]int

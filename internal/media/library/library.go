@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -38,6 +39,7 @@ type Library struct {
 	converter *media.Converter
 	scratch   string // directory for files in transit
 	floor     uint64 // bytes of free disk space below which no file is taken
+	shared    bool   // other servers work on the storage
 }
 
 const (
@@ -56,8 +58,16 @@ func Open(blobs blob.Store, scratch string, catalog Catalog) (*Library, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory for files in transit: %w", err)
 	}
-	return &Library{blobs, catalog, newHolds(), media.New(media.Options{Scratch: scratch}), scratch, minFree}, nil
+	return &Library{
+		blobs: blobs, catalog: catalog, holds: newHolds(), converter: media.New(media.Options{Scratch: scratch}),
+		scratch: scratch, floor: minFree,
+	}, nil
 }
+
+// Share makes the library leave the removal of all blobs to the sweep, because other servers work on the
+// same storage: one of them may just be adding a file with a blob that no file had. It must be called
+// before the library is used.
+func (l *Library) Share() { l.shared = true }
 
 // Scratch creates a file in transit. The caller closes it and removes it; [Discard] does both. The
 // error has the reason Unavailable if the disk is nearly full.
@@ -181,16 +191,27 @@ func (l *Library) Drop(ctx context.Context, ws postern.WorkspaceID, hash string)
 
 // drop removes a blob that no file has, and with which no file is being added.
 func (l *Library) drop(ctx context.Context, name blob.Name) error {
+	return l.release(ctx, name, func() error {
+		if l.shared {
+			return nil
+		}
+		return l.blobs.Delete(ctx, name)
+	})
+}
+
+// release takes a blob that no file has off the count, and then calls free. Meanwhile this server adds no
+// file with it.
+func (l *Library) release(ctx context.Context, name blob.Name, free func() error) error {
 	end, ok := l.holds.remove(name)
 	if !ok {
 		return nil
 	}
 	defer end()
-	free, err := l.catalog.Release(ctx, name.Workspace, name.Hash.String())
-	if err != nil || !free {
+	isFree, err := l.catalog.Release(ctx, name.Workspace, name.Hash.String())
+	if err != nil || !isFree {
 		return err
 	}
-	return l.blobs.Delete(ctx, name)
+	return free()
 }
 
 // Open reads a file that is ready, from any place. It lasts as long as ctx. The caller closes
@@ -342,11 +363,20 @@ func (l *Library) Sweep(ctx context.Context, before time.Time) error {
 		}
 		held, err := l.catalog.Held(ctx, info.Workspace, info.Hash.String())
 		if err == nil && !held {
-			err = l.drop(ctx, info.Name)
+			err = l.release(ctx, info.Name, func() error { return l.deleteOld(ctx, info.Name, before) })
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return l.blobs.Tidy(ctx, before)
+}
+
+// deleteOld deletes a blob, unless another server has stored it again since a time.
+func (l *Library) deleteOld(ctx context.Context, name blob.Name, before time.Time) error {
+	info, err := l.blobs.Stat(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Modified.Before(before) {
+		return nil
+	}
+	return errors.Join(err, l.blobs.Delete(ctx, name))
 }
