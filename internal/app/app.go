@@ -92,8 +92,8 @@ type Options struct {
 	// Vendor is a simulated vendor to use instead of the one that the sandbox opens in the
 	// data directory. The caller closes it.
 	Vendor *vendorsim.Spaces
-	// Shared lets other servers use the PostgreSQL database at the same time. Only tests set it
-	// so far; see docs/roadmap.md.
+	// Shared lets other sandboxes use the PostgreSQL database at the same time, with the same
+	// Vendor. Servers for a real network always share it.
 	Shared bool
 }
 
@@ -104,7 +104,8 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{
-		cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor, shared: opts.Shared,
+		cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor,
+		shared: opts.Shared || cfg.DatabaseURL != "" && !bool(cfg.Sandbox),
 	}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -138,11 +139,13 @@ func (a *App) open(ctx context.Context) error {
 	if a.library, err = a.openLibrary(); err != nil {
 		return err
 	}
+	if a.library != nil && a.shared {
+		a.library.Share()
+	}
 	a.people = people.New(people.Options{DB: a.db, Box: core.box, BaseURL: a.cfg.BaseURL})
 	a.gateway = gateway.New(gateway.Options{
 		DB: a.db, Box: core.box, Library: a.library, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL,
-		CheckProxy: client.CheckProxy,
-		Confirm:    a.people.Users.Confirm,
+		CheckProxy: client.CheckProxy, Confirm: a.people.Users.Confirm, Shared: a.shared,
 	})
 	pace := a.cfg.DefaultPace()
 	a.engine = session.New(session.Options{
@@ -407,7 +410,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer stopWork()
 	group, failed := errgroup.WithContext(work)
 	group.Go(func() error { return a.keepDatabase(work) })
-	group.Go(func() error { return a.engine.Run(work) })
+	group.Go(func() error { return a.runSessions(ctx, work) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
 	group.Go(func() error {
 		return a.whileLeading(work, func(ctx context.Context) error { return a.gateway.Maintenance.Run(ctx, a.retention()) })

@@ -50,7 +50,7 @@ func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 
 // serveCommands serves the command socket in this process until stop is called.
 func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err error) {
-	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler), false)
+	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler), cfg.DatabaseURL != "")
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func readError(res *http.Response) error {
 
 // Migrate migrates the database to the newest version and returns that version.
 func Migrate(ctx context.Context, cfg config.Data) (version int64, err error) {
-	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal()})
+	db, err := store.Open(ctx, store.Options{Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal(), Nodes: cfg.DatabaseURL != ""})
 	if err != nil {
 		return 0, err
 	}

@@ -54,6 +54,22 @@ func (a *App) holdLease(ctx context.Context) (release func() error) {
 	return func() error { end(); return <-ended }
 }
 
+// runSessions runs the sessions until the server stops, and then lets other servers have its devices.
+// These need not wait for the requests in flight, because any server answers requests for any device.
+func (a *App) runSessions(ctx, work context.Context) error {
+	if !a.leases.Shared() {
+		return a.engine.Run(work)
+	}
+	sessions, stop := context.WithCancel(work)
+	defer stop()
+	defer context.AfterFunc(ctx, func() { a.leases.Quit(); stop() })()
+	err := a.engine.Run(sessions)
+	if e := a.leases.ReleaseAll(context.WithoutCancel(work)); e != nil {
+		a.log.Warn("other servers get the devices of this one when its lease is over", "error", e)
+	}
+	return err
+}
+
 // leadCheck is how often a server looks whether it does what only one may do.
 const leadCheck = time.Second
 

@@ -12,7 +12,7 @@ import (
 )
 
 // InUseError means that another server, or a command, is using the PostgreSQL database and
-// one of the two is not made to share it.
+// one of the two does not share it.
 type InUseError struct {
 	Holder string // such as "postern, process 12 on host a"; "" when it could not be read
 }
@@ -22,8 +22,8 @@ func (e *InUseError) Error() string {
 	if holder == "" {
 		holder = "another session"
 	}
-	return fmt.Sprintf("the database is in use by %s; stop that first: only one server can use a database at a time",
-		holder)
+	return fmt.Sprintf("the database is in use by %s; stop that first, because a sandbox, or an earlier release, "+
+		"shares its database with no other server", holder)
 }
 
 // serverLock is the key of the advisory lock that a server holds on its database. The
