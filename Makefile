@@ -98,9 +98,14 @@ CYCLES  ?= 100
 SECONDS ?= 0
 SEED    ?= 0
 DATABASE ?= sqlite
+NODES   ?= 1
 
-chaos: ## kill the gateway under load and check its promises (CYCLES= or SECONDS=, SEED=, DATABASE=postgres)
+chaos: ## kill the gateway under load and check its promises (CYCLES= or SECONDS=, SEED=, DATABASE=postgres, or NODES=3 on PostgreSQL)
+ifeq ($(NODES),1)
 	$(GO) test ./internal/chaos -count=1 -run Kills -mix -cycles $(CYCLES) -seconds $(SECONDS) -seed $(SEED) -database $(DATABASE) -timeout 120m -v
+else
+	$(GO) test ./internal/chaos -count=1 -run LostServers -nodes $(NODES) -losses $(CYCLES) -seed $(SEED) -timeout 240m -v
+endif
 
 lint: ## run vet and golangci-lint (pinned), with and without fail points
 	$(GO) vet ./...

@@ -267,7 +267,7 @@ func (d *driver) discard(text string) {
 // untilAnswered makes a request until the gateway gives a final answer, whose status ask returns.
 func (d *driver) untilAnswered(ask func(base string) int) {
 	for {
-		base, changed := d.w.gateway.where()
+		base, changed := d.w.where()
 		status := 0
 		if base != "" {
 			status = ask(base)
@@ -291,7 +291,7 @@ func (d *driver) untilAnswered(ask func(base string) int) {
 func (d *driver) untilTold(a chaos.Ask) (id string) {
 	limit := patience(d.w.t)
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-		base, changed := d.w.gateway.where()
+		base, changed := d.w.where()
 		if base == "" {
 			select {
 			case <-changed:

@@ -13,6 +13,9 @@ func (j *judging) events() {
 		status[d.EventID] = d.Status
 	}
 	for _, e := range j.State.Events {
+		if e.Type == "device.conflict" {
+			j.report(TwoConnections, e.ID, "%s at %s", e.Device, e.Says.Timestamp)
+		}
 		switch s, ok := status[e.ID]; {
 		case !ok:
 			j.report(NoDelivery, e.ID, "%s of %s", e.Type, e.Device)

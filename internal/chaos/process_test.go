@@ -254,21 +254,26 @@ func (g *gateway) crashes() bool {
 // boot starts the program and waits until it serves.
 func (w *world) boot() {
 	w.t.Helper()
+	w.bootNode(w.gateway)
+}
+
+func (w *world) bootNode(g *gateway) {
+	w.t.Helper()
 	began := time.Now()
-	ready, err := w.gateway.start()
+	ready, err := g.start()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	select {
 	case <-ready:
 		w.boots = append(w.boots, time.Since(began))
-	case <-w.gateway.running().ended:
-		if w.gateway.crashes() {
+	case <-g.running().ended:
+		if g.crashes() {
 			return // before it served: meet checks whether it reached its fail point
 		}
-		w.t.Fatalf("the gateway did not start: %v; see %s", w.gateway.running().err, w.gateway.log.Name())
+		w.t.Fatalf("the gateway did not start: %v; see %s", g.running().err, g.log.Name())
 	case <-time.After(patience(w.t)):
-		w.t.Fatalf("the gateway did not serve; see %s", w.gateway.log.Name())
+		w.t.Fatalf("the gateway did not serve; see %s", g.log.Name())
 	}
 }
 

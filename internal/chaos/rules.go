@@ -44,6 +44,7 @@ const (
 	TwoEffects       Rule = "6-two-effects"       // one idempotency key, several messages
 	AcknowledgedLost Rule = "7-acknowledged-lost" // acknowledged to the vendor, but not in the database
 	LostReceipt      Rule = "7-lost-receipt"      // the vendor reported delivered or read, but the message has an earlier status
+	TwoConnections   Rule = "8-two-connections"   // two servers held the connection of a device
 	Disordered       Rule = "11-disordered"       // an action reached the vendor before an earlier one of its chat
 	Leaked           Rule = "9-leaked"            // a secret or a message's text in the log
 )

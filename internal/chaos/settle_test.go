@@ -36,8 +36,11 @@ func (w *world) settle() {
 // halt stops the gateway in good order.
 func (w *world) halt() {
 	w.t.Helper()
-	if err := w.gateway.running().stop(patience(w.t)); err != nil {
-		w.t.Errorf("the gateway's last stop: %v", err)
+	for _, g := range w.servers() {
+		if err := g.running().stop(patience(w.t)); err != nil {
+			w.t.Errorf("the gateway's last stop: %v", err)
+		}
+		g.serve("")
 	}
 }
 
@@ -53,7 +56,7 @@ func (w *world) sweep() {
 		w.store(chaos.Sum(content), content)
 	}
 	old := time.Now().Add(-24 * time.Hour)
-	err := filepath.WalkDir(filepath.Join(w.gateway.dir, "media"), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(w.media(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -69,7 +72,7 @@ func (w *world) sweep() {
 }
 
 func (w *world) contentAt(hash string) string {
-	return filepath.Join(w.gateway.dir, "media", w.workspace, hash[:2], hash)
+	return filepath.Join(w.media(), w.workspace, hash[:2], hash)
 }
 
 // store adds a content to the storage.
@@ -172,7 +175,7 @@ func (w *world) life() string {
 	if !w.opts.loses() {
 		return ""
 	}
-	now, _ := w.gateway.where()
+	now, _ := w.where()
 	return now
 }
 
@@ -304,6 +307,8 @@ type account struct {
 	Number string
 	Online bool
 	Queued int
+
+	Replaced int
 }
 
 // accounts returns those of the workspace's devices.

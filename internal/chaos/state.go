@@ -261,6 +261,25 @@ func Unsent(ctx context.Context, dir, url, workspace string) (list []Message, er
 	return list, err
 }
 
+// Owned is a device, and the server that works for it.
+type Owned struct{ Device, Status, Owner string }
+
+// Owners lists the linked devices in the database with a URL.
+func Owners(ctx context.Context, url string) (list []Owned, err error) {
+	db, err := open("", url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = each(ctx, db, `SELECT id, status, owner FROM device WHERE status <> 'unlinked'`, func(r *sql.Rows) error {
+		var d Owned
+		err := r.Scan(&d.Device, &d.Status, &d.Owner)
+		list = append(list, d)
+		return err
+	})
+	return list, err
+}
+
 // PendingFiles counts the files of a workspace, or with "" of all, that a running server has
 // still to fetch.
 func PendingFiles(ctx context.Context, dir, url, workspace string) (n int, err error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +51,7 @@ type options struct {
 	Mistake failpoint.Mistake
 
 	Database string // the gateway's engine; "" means the flag's
+	Nodes    int    // servers that share the database; 0 means one that is alone
 }
 
 func (o options) env() []string {
@@ -73,8 +76,11 @@ type world struct {
 	dir  string
 	url  string // of a PostgreSQL database; "" for the file in dir
 
+	cluster  *dbtest.Cluster // of url
 	vendor   *vendor
 	gateway  *gateway
+	nodes    []node // all servers that share the database, gateway first; none if it is alone
+	turn     atomic.Int64
 	receiver *receiver
 	driver   *driver
 
@@ -84,6 +90,9 @@ type world struct {
 	hook      string      // the endpoint's id
 	devices   []device
 	numbers   map[string]string // by device
+
+	takeovers takeovers
+	seen      []chaos.Violation // during the run, beside what the judge finds
 
 	boots []time.Duration
 	kills int
@@ -122,15 +131,13 @@ func newGateway(t *testing.T, opts options) *world {
 		os.RemoveAll(dir)
 	})
 	w.vendor = startVendor(t, opts.Bin.vendorsim, filepath.Join(dir, "vendor"))
-	log, err := os.Create(filepath.Join(dir, "gateway.log"))
-	if err != nil {
-		t.Fatal(err)
+	w.openDatabase()
+	if opts.Nodes == 0 {
+		w.gateway = w.newServer("data", slices.Concat(w.databaseFlags(), w.vendor.flags))
+	} else {
+		w.nodes = []node{w.newNode(0)}
+		w.gateway = w.nodes[0].gateway
 	}
-	w.gateway = &gateway{
-		bin: opts.Bin, dir: filepath.Join(dir, "data"), flags: append(w.databaseFlags(), w.vendor.flags...),
-		env: opts.env(), log: log, changed: make(chan struct{}),
-	}
-	t.Cleanup(func() { w.gateway.kill(); log.Close() })
 	w.driver = newDriver(w, &http.Client{
 		Timeout: patience(t), Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
 	})
@@ -139,22 +146,66 @@ func newGateway(t *testing.T, opts options) *world {
 	}
 	w.boot()
 	w.furnish()
+	w.startNodes()
 	return w
 }
 
-// databaseFlags selects the engine. A PostgreSQL server outlives the gateway.
-func (w *world) databaseFlags() []string {
-	if cmp.Or(w.opts.Database, *database) != "postgres" {
-		return nil
-	}
-	w.url = dbtest.NewDurable(w.t).URL(w.t)
-	key := filepath.Join(w.dir, "secret.key")
-	if _, err := seal.LoadOrMakeKey(key); err != nil {
+// newServer returns a server in a directory with a name, which is not started yet.
+func (w *world) newServer(name string, flags []string) *gateway {
+	w.t.Helper()
+	log, err := os.Create(filepath.Join(w.dir, name+".log"))
+	if err != nil {
 		w.t.Fatal(err)
 	}
-	return []string{
-		"--database-url", w.url, "--secret-key-file", key, "--media-url", "file://" + filepath.Join(w.dir, "data", "media"),
+	g := &gateway{
+		bin: w.opts.Bin, dir: filepath.Join(w.dir, name), flags: flags, env: w.opts.env(), log: log,
+		changed: make(chan struct{}),
 	}
+	w.t.Cleanup(func() { g.kill(); log.Close() })
+	return g
+}
+
+// openDatabase starts a PostgreSQL server, which outlives the gateway, if that is the engine.
+func (w *world) openDatabase() {
+	w.t.Helper()
+	if cmp.Or(w.opts.Database, *database) != "postgres" {
+		return
+	}
+	w.cluster = dbtest.NewDurable(w.t)
+	w.url = w.cluster.URL(w.t)
+	if _, err := seal.LoadOrMakeKey(w.keyFile()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) keyFile() string { return filepath.Join(w.dir, "secret.key") }
+
+// media is the directory of the files, which servers on one database share.
+func (w *world) media() string { return filepath.Join(w.dir, "data", "media") }
+
+// databaseFlags selects the engine.
+func (w *world) databaseFlags() []string {
+	if w.url == "" {
+		return nil
+	}
+	return append([]string{"--database-url", w.url}, w.sharedFlags()...)
+}
+
+// sharedFlags are the same for all servers on a PostgreSQL database.
+func (w *world) sharedFlags() []string {
+	return []string{"--secret-key-file", w.keyFile(), "--media-url", "file://" + w.media()}
+}
+
+// where returns the address of the API of a server, in turn, and a channel that is closed when it
+// changes. The address is "" while none is there.
+func (w *world) where() (string, <-chan struct{}) {
+	for range w.nodes {
+		n := w.nodes[int(w.turn.Add(1))%len(w.nodes)]
+		if at, changed := n.where(); at != "" {
+			return at, changed
+		}
+	}
+	return w.gateway.where()
 }
 
 // furnish creates a workspace with a key.
@@ -237,7 +288,7 @@ func (w *world) command(out any, args ...string) {
 
 // api calls the running gateway, which must answer.
 func (w *world) api(method, path string, in, out any) {
-	url, _ := w.gateway.where()
+	url, _ := w.where()
 	if err := (caller{w.driver.http, w.header}).call(method, url+path, in, out); err != nil {
 		w.t.Error(err)
 	}
@@ -286,24 +337,42 @@ func (w *world) evidence() chaos.Evidence {
 		}
 	}
 	e.Vendor = w.ledger()
-	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir, w.url, w.workspace); err != nil {
+	if e.State, err = chaos.ReadState(context.Background(), filepath.Dir(w.media()), w.url, w.workspace); err != nil {
 		w.t.Fatal(err)
 	}
-	log, err := os.Open(w.gateway.log.Name())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer log.Close()
-	if e.Leaks, err = chaos.FindLeaks(log,
-		map[string]string{
-			"the API key":          w.key,
-			"the webhook's secret": secret,
-		}); err != nil {
-		w.t.Fatal(err)
-	}
+	e.Leaks = w.leaks()
 	e.Swept = w.opts.Sweep
 	e.Interrupted = w.kills*len(w.devices) + int(w.driver.faults.Load())
 	return e
+}
+
+// leaks looks for secrets and texts in the logs of the servers.
+func (w *world) leaks() (found []chaos.Leak) {
+	w.t.Helper()
+	for _, g := range w.servers() {
+		log, err := os.Open(g.log.Name())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		list, err := chaos.FindLeaks(log, map[string]string{"the API key": w.key, "the webhook's secret": secret})
+		if err := errors.Join(err, log.Close()); err != nil {
+			w.t.Fatal(err)
+		}
+		found = append(found, list...)
+	}
+	return found
+}
+
+// servers are those that share the database, or the one that is alone.
+func (w *world) servers() []*gateway {
+	if len(w.nodes) == 0 {
+		return []*gateway{w.gateway}
+	}
+	list := make([]*gateway, len(w.nodes))
+	for i, n := range w.nodes {
+		list[i] = n.gateway
+	}
+	return list
 }
 
 // maxShown limits the violations that are printed.

@@ -1,0 +1,327 @@
+package chaos_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"postern/internal/chaos"
+	"postern/internal/failpoint"
+)
+
+var (
+	nodes  = flag.Int("nodes", 3, "how many servers share a database")
+	losses = flag.Int("losses", 4, "how often one of them is lost")
+)
+
+// node is one of several servers that share a database, with the wires to what it needs.
+type node struct {
+	*gateway
+
+	database, vendor *wire
+}
+
+// id is what the database calls the server.
+func (n node) id(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.dir, "node.id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// TestNothingIsLostOrDoubledByLostServers proves the same as the test with kills for several
+// servers on one database: they are killed, stopped, held up and cut off while work is queued, and
+// the others take over what they did.
+func TestNothingIsLostOrDoubledByLostServers(t *testing.T) {
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, options{
+		Bin: bin, Devices: 4 * *nodes, Callers: 2, Room: 20, Seed: seedOrClock(), Stumble: true,
+		Faults: []string{"duplicate", "reorder", "retry"}, // the others disconnect devices, which must be told from a loss
+		Sweep:  true, Database: "postgres", Nodes: *nodes,
+	})
+	w.driver.start()
+	w.loseServers(*losses)
+	w.settle()
+	e := w.evidence()
+	t.Log(w.summary(e) + w.takeovers.String())
+	w.report(append(chaos.Judge(e), w.seen...))
+}
+
+// nodeSaboteur is a mistake of servers that share a database, and the loss that reveals it.
+type nodeSaboteur struct {
+	mistake failpoint.Mistake
+	rules   []chaos.Rule
+	happen  func(*world, node, *rand.Rand)
+}
+
+var nodeSaboteurs = []nodeSaboteur{
+	{failpoint.WriteUnfenced, named(chaos.TwoConnections), (*world).holdNode},
+	{failpoint.StayConnected, named(chaos.TwoConnections), (*world).cutFromDatabase},
+}
+
+// TestEverySaboteurOfSeveralServersIsNamed proves that mistakes in the division of the work are
+// reported.
+func TestEverySaboteurOfSeveralServersIsNamed(t *testing.T) {
+	bin, err := rigged()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := nodeSaboteurs[:1]
+	if *everything {
+		list = nodeSaboteurs
+	}
+	for _, s := range list {
+		t.Run(string(s.mistake), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{
+				Bin: bin, Devices: 6, Callers: 2, Room: 20, Seed: 1, Mistake: s.mistake, Calm: true,
+				Database: "postgres", Nodes: 2,
+			})
+			w.driver.start()
+			w.await("each server to work for devices", w.isSpread)
+			w.kills++
+			s.happen(w, w.nodes[0], w.driver.rand(8, 0, 0))
+			w.resumeAll()
+			w.settle()
+			found := map[chaos.Rule]int{}
+			for _, v := range append(chaos.Judge(w.evidence()), w.seen...) {
+				found[v.Rule]++
+			}
+			if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, s.rules) {
+				t.Errorf("found %v, want %v", found, s.rules)
+			}
+		})
+	}
+}
+
+// resumeAll resumes the devices that are in conflict because of a saboteur.
+func (w *world) resumeAll() {
+	w.await("an end of the conflicts", func() bool {
+		again := false
+		for _, d := range w.owned() {
+			if d.Status == "conflict" {
+				w.api("POST", "/v1/devices/"+d.Device+"/resume", nil, nil)
+			}
+			again = again || d.Status != "connected"
+		}
+		return !again
+	})
+}
+
+// startNodes starts the further servers, each in a directory of its own.
+func (w *world) startNodes() {
+	w.t.Helper()
+	for len(w.nodes) < w.opts.Nodes {
+		n := w.newNode(len(w.nodes))
+		w.nodes = append(w.nodes, n)
+		w.bootNode(n.gateway)
+	}
+}
+
+// newNode makes a server with wires to the database and to the vendor.
+func (w *world) newNode(i int) node {
+	w.t.Helper()
+	at, err := url.Parse(w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	socket := filepath.Join(at.Query().Get("host"), ".s.PGSQL.5432")
+	vendor, err := url.Parse(w.vendor.flags[1])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := node{database: newWire(w.t, "unix", socket), vendor: newWire(w.t, "tcp", vendor.Host)}
+	at.Host, at.RawQuery = n.database.addr, "sslmode=disable"
+	vendor.Host = n.vendor.addr
+	flags := slices.Concat([]string{"--database-url", at.String()}, w.sharedFlags(),
+		[]string{"--network-url", vendor.String()}, w.vendor.flags[2:])
+	n.gateway = w.newServer(fmt.Sprint("node-", i), flags)
+	return n
+}
+
+// loss is a way in which a server is lost for a while.
+type loss struct {
+	name   string
+	happen func(*world, node, *rand.Rand)
+}
+
+func lossesOf() []loss {
+	return []loss{
+		{"killed", (*world).killNode},
+		{"killed, and away until the others work for its devices", (*world).loseNode},
+		{"held up longer than its lease", (*world).holdNode},
+		{"cut off from the database", (*world).cutFromDatabase},
+		{"stopped in good order", (*world).stopNode},
+		{"held up for a moment", (*world).pauseNode},
+		{"cut off from the vendor", (*world).cutFromVendor},
+		{"without a database, as all are", (*world).crashDatabase},
+	}
+}
+
+// loseServers loses servers one after the other, while the others go on.
+func (w *world) loseServers(times int) {
+	r := rand.New(rand.NewPCG(w.opts.Seed, 8))
+	all := lossesOf()
+	for i := range times {
+		w.await("each server to work for devices", w.isSpread)
+		enough := w.driver.done() + r.Int64N(meanFlow)
+		w.await("messages to come to their end", func() bool { return w.driver.done() >= enough })
+		w.depth = append(w.depth, w.driver.underWay())
+		w.ended = append(w.ended, w.driver.done())
+		w.kills++
+		n := w.nodes[r.IntN(len(w.nodes))]
+		all[i%len(all)].happen(w, n, r)
+	}
+	w.await("each server to work for devices", w.isSpread)
+}
+
+func (w *world) killNode(n node, _ *rand.Rand) {
+	n.kill()
+	w.bootNode(n.gateway)
+}
+
+func (w *world) loseNode(n node, _ *rand.Rand) {
+	n.kill()
+	w.takenOver(n, "killed")
+	w.bootNode(n.gateway)
+}
+
+func (w *world) stopNode(n node, _ *rand.Rand) {
+	began := time.Now()
+	n.serve("")
+	if err := n.running().stop(patience(w.t)); err != nil {
+		w.t.Errorf("a server's stop: %v", err)
+	}
+	w.takenOverSince(began, n, "stopped")
+	w.bootNode(n.gateway)
+}
+
+func (w *world) holdNode(n node, _ *rand.Rand) {
+	release := n.hold()
+	w.takenOver(n, "held up")
+	release()
+}
+
+func (w *world) pauseNode(n node, r *rand.Rand) {
+	release := n.hold()
+	<-time.After(time.Duration(r.Int64N(int64(4 * time.Second))))
+	release()
+}
+
+func (w *world) cutFromDatabase(n node, _ *rand.Rand) {
+	before := w.replaced()
+	mend := n.database.cut()
+	w.takenOver(n, "cut off from the database")
+	if now := w.replaced(); now != before {
+		w.seen = append(w.seen, chaos.Violation{
+			Rule: chaos.TwoConnections, ID: n.id(w.t),
+			Detail: fmt.Sprintf("it held %d connections when the devices were connected elsewhere", now-before),
+		})
+	}
+	mend()
+}
+
+// replaced counts the connections that were open when another one of the same device came.
+func (w *world) replaced() (n int) {
+	for _, a := range w.accounts() {
+		n += a.Replaced
+	}
+	return n
+}
+
+func (w *world) cutFromVendor(n node, r *rand.Rand) {
+	mend := n.vendor.cut()
+	<-time.After(time.Duration(r.Int64N(int64(5 * time.Second))))
+	mend()
+}
+
+func (w *world) crashDatabase(_ node, _ *rand.Rand) {
+	w.cluster.Crash()
+	w.cluster.Start(w.t)
+}
+
+// hold stops the process, as a machine does that has too much to do, until release is called. No
+// requests are sent to it meanwhile.
+func (g *gateway) hold() (release func()) {
+	at, _ := g.where()
+	g.serve("")
+	p := g.running().cmd.Process
+	p.Signal(syscall.SIGSTOP)
+	return func() {
+		p.Signal(syscall.SIGCONT)
+		g.serve(at)
+	}
+}
+
+// takeovers says how long it took until all devices of a lost server were connected elsewhere.
+type takeovers map[string][]time.Duration
+
+func (o takeovers) String() string {
+	var s strings.Builder
+	for what, list := range o {
+		slices.Sort(list)
+		fmt.Fprintf(&s, "\nall devices of a server that was %s connected elsewhere: median %s, longest %s of %d", what,
+			list[len(list)/2].Round(10*time.Millisecond), list[len(list)-1].Round(10*time.Millisecond), len(list))
+	}
+	return s.String()
+}
+
+// takenOver waits until all devices are connected, and none of them by a server.
+func (w *world) takenOver(n node, what string) {
+	w.t.Helper()
+	w.takenOverSince(time.Now(), n, what)
+}
+
+func (w *world) takenOverSince(began time.Time, n node, what string) {
+	w.t.Helper()
+	id := n.id(w.t)
+	w.await("the devices of a server that is "+what+" to be connected elsewhere", func() bool {
+		return !slices.ContainsFunc(w.owned(), func(d chaos.Owned) bool {
+			return d.Status != "connected" || d.Owner == id || d.Owner == ""
+		})
+	})
+	if w.takeovers == nil {
+		w.takeovers = takeovers{}
+	}
+	w.takeovers[what] = append(w.takeovers[what], time.Since(began))
+}
+
+// isSpread reports whether all devices are connected and each server has some of them.
+func (w *world) isSpread() bool {
+	owners := map[string]bool{}
+	for _, d := range w.owned() {
+		if d.Status != "connected" {
+			return false
+		}
+		owners[d.Owner] = true
+	}
+	for _, n := range w.nodes {
+		if !owners[n.id(w.t)] {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) owned() []chaos.Owned {
+	w.t.Helper()
+	list, err := chaos.Owners(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return list
+}

@@ -1,0 +1,137 @@
+package chaos_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// wire passes on what is sent to its address. While it is cut, nothing gets through, as when a
+// switch fails: connections stay open, and new ones get no answer.
+type wire struct {
+	addr string
+
+	gate sync.RWMutex // held for writing while the wire is cut
+}
+
+// newWire starts a wire to an address of a network, such as "unix" or "tcp".
+func newWire(t *testing.T, network, address string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{addr: l.Addr().String()}
+	ctx, end := context.WithCancel(context.Background())
+	t.Cleanup(func() { end(); l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.join(ctx, near, network, address)
+		}
+	}()
+	return w
+}
+
+// join connects a caller with the other end until one of them, or the test, ends.
+func (w *wire) join(ctx context.Context, near net.Conn, network, address string) {
+	defer near.Close()
+	w.pass()
+	far, err := net.Dial(network, address)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	defer context.AfterFunc(ctx, func() { near.Close(); far.Close() })()
+	var both sync.WaitGroup
+	both.Go(func() { w.copy(far, near) })
+	both.Go(func() { w.copy(near, far) })
+	both.Wait()
+}
+
+// copy passes on what one end sends, and then closes both.
+func (w *wire) copy(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		w.pass()
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass waits while the wire is cut.
+func (w *wire) pass() {
+	w.gate.RLock()
+	w.gate.RUnlock() //nolint:staticcheck // it waits for the writer and protects nothing
+}
+
+// cut cuts the wire until mend is called.
+func (w *wire) cut() (mend func()) {
+	w.gate.Lock()
+	return w.gate.Unlock
+}
+
+// A wire passes on bytes in both directions, and keeps them back while it is cut.
+func TestWireKeepsBackWhatIsSentWhileItIsCut(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(c, c)
+		}
+	}()
+	w := newWire(t, "tcp", l.Addr().String())
+	c, err := net.Dial("tcp", w.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	echo := func(text string) <-chan string {
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Error(err)
+		}
+		got := make(chan string, 1)
+		go func() {
+			b := make([]byte, len(text))
+			io.ReadFull(c, b)
+			got <- string(b)
+		}()
+		return got
+	}
+	if got := <-echo("before"); got != "before" {
+		t.Errorf("got %q", got)
+	}
+	mend := w.cut()
+	got := echo("while it is cut")
+	select {
+	case text := <-got:
+		t.Errorf("%q got through", text)
+	default:
+	}
+	mend()
+	if got := <-got; got != "while it is cut" {
+		t.Errorf("got %q", got)
+	}
+}
