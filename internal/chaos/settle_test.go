@@ -36,11 +36,20 @@ func (w *world) settle() {
 // halt stops the gateway in good order.
 func (w *world) halt() {
 	w.t.Helper()
-	for _, g := range w.servers() {
-		if err := g.running().stop(patience(w.t)); err != nil {
-			w.t.Errorf("the gateway's last stop: %v", err)
-		}
-		g.serve("")
+	for _, n := range w.nodes[min(1, len(w.nodes)):] {
+		w.stop(n.gateway)
+	}
+	if len(w.nodes) > 1 {
+		w.quieten() // the last server has taken the devices of the others, which are events
+	}
+	w.stop(w.gateway)
+}
+
+func (w *world) stop(g *gateway) {
+	w.t.Helper()
+	g.serve("")
+	if err := g.running().stop(patience(w.t)); err != nil {
+		w.t.Errorf("the gateway's last stop: %v", err)
 	}
 }
 
@@ -68,7 +77,7 @@ func (w *world) sweep() {
 	w.boot()
 	w.await("a sweep", func() bool { _, err := os.Stat(w.contentAt(last)); return err != nil })
 	w.quieten()
-	w.halt()
+	w.stop(w.gateway)
 }
 
 func (w *world) contentAt(hash string) string {

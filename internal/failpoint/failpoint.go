@@ -83,13 +83,10 @@ const (
 	ForgetAction      Mistake = "forget-action"   // a message does not change with an action
 	SpendOnAction     Mistake = "spend-on-action" // an action costs a unit of the quota
 	SendNewestFirst   Mistake = "send-newest-first"
-	KeepOrphan        Mistake = "keep-orphan"  // a sweep leaves contents that belong to no file
-	LoseFile          Mistake = "lose-file"    // a sweep removes the contents of files
-	ForgetBytes       Mistake = "forget-bytes" // contents that are removed stay in the count
-
-	// Of a server that shares its database.
-	WriteUnfenced Mistake = "write-unfenced" // writes of a server that was given up are not refused
-	StayConnected Mistake = "stay-connected" // a server whose lease has ended goes on
+	KeepOrphan        Mistake = "keep-orphan"    // a sweep leaves contents that belong to no file
+	LoseFile          Mistake = "lose-file"      // a sweep removes the contents of files
+	ForgetBytes       Mistake = "forget-bytes"   // contents that are removed stay in the count
+	StayConnected     Mistake = "stay-connected" // a server whose lease has ended goes on
 )
 
 // Chosen reports whether NeverFinish and NeverTake apply to the message with a network

@@ -182,7 +182,7 @@ func (h *Holder) quit(ctx context.Context) error {
 
 // watch ends the work of this server when it could not renew its lease in time.
 func (h *Holder) watch(ctx context.Context) {
-	for postern.Sleep(ctx, check) == nil && !goesOn() {
+	for postern.Sleep(ctx, check) == nil {
 		h.mu.Lock()
 		over := h.held && time.Since(h.renewed) > giveUp
 		h.mu.Unlock()
@@ -195,6 +195,9 @@ func (h *Holder) watch(ctx context.Context) {
 
 // end stops the work of this server.
 func (h *Holder) end() {
+	if goesOn() {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.held {

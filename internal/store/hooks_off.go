@@ -30,9 +30,6 @@ func released(size int64) int64 { return size }
 // holds returns whether a file has a content.
 func holds(_ string, held bool) bool { return held }
 
-// unfenced reports whether a lease that has ended is ignored on purpose.
-func unfenced() bool { return false }
-
 // write hands a hot write to the engine and waits until it is durable or refused.
 func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
 	return s.db.Do(ctx, db.Item(value))

@@ -289,8 +289,6 @@ func accepted(t *db.Tx, a postern.Message) error {
 	return nil
 }
 
-func unfenced() bool { return failpoint.Makes(failpoint.WriteUnfenced) }
-
 func forgetsActions() bool { return failpoint.Makes(failpoint.ForgetAction) }
 
 //nolint:gochecknoglobals // a constant of the process

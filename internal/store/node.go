@@ -47,7 +47,7 @@ func (s Nodes) Join(ctx context.Context, n Node, lease time.Duration) (Node, err
 // fence refuses the writes of a server that the others have given up.
 func (c *core) fence(t *db.Tx) error {
 	n := c.node.Load()
-	if n == nil || unfenced() {
+	if n == nil {
 		return nil // it shares the database with no other
 	}
 	err := t.Row(`SELECT term FROM node WHERE id = $1 AND term = $2`, []any{n.ID, n.Term}, new(int64))
