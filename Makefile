@@ -92,6 +92,7 @@ test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each
 	$(GO) test ./internal/chaos -count=1 -run FlatOut -flatout 500 -database $(DATABASE) -timeout 30m -v
 	$(GO) test ./internal/api -count=1 -run 'Exact|UsageIsTrue' -histories 1000 -timeout 20m -v
 	$(GO) test ./internal/api -count=1 -run TwoWorkspaces -requests 1000000 -timeout 5h -v
+	$(GO) test ./internal/dash -count=1 -run EveryForm -pairs -timeout 20m -v
 	$(MAKE) --no-print-directory chaos CYCLES=100
 
 CYCLES  ?= 100

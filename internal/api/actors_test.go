@@ -14,6 +14,7 @@ import (
 	"postern/internal/media/library"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/storetest"
 )
 
 // route is how the table of actors uses an operation: build makes what it is
@@ -26,6 +27,8 @@ type route struct {
 }
 
 func connected(t *tenant) string { return string(t.device("d", postern.Connected)) }
+
+func unlinked(t *tenant) string { return string(t.device("d", postern.Unlinked)) }
 
 func paused(t *tenant) string {
 	id := connected(t)
@@ -183,7 +186,6 @@ func fixed(target, body string) func(*tenant) (string, string) {
 
 func routes() map[string]route {
 	const devices, webhooks, box = "/v1/devices/", "/v1/webhooks/", "/v1/sandbox/devices/"
-	unlinked := func(t *tenant) string { return string(t.device("d", postern.Unlinked)) }
 	return map[string]route{
 		"listDevices":   {"GET", 200, false, fixed("/v1/devices", "")},
 		"createDevice":  {"POST", 201, false, fixed("/v1/devices", `{"name":"Support"}`)},
@@ -303,54 +305,116 @@ func TestEveryRouteIsInTheTableOfActors(t *testing.T) {
 	}
 }
 
+// serversOfActors is how many servers the operations of TestActors share.
+const serversOfActors = 8
+
+// TestActors goes to every route as everyone who is refused there, and looks that the owner's rows
+// are what they were. Then it goes there with a key that has the scopes which are needed, and no
+// others.
 func TestActors(t *testing.T) {
 	t.Parallel()
-	for id, r := range routes() {
+	var servers []*server
+	for range serversOfActors {
+		servers = append(servers, newServer(t))
+	}
+	rows := walk()
+	for i, id := range api.Operations() {
+		want, ok := rows[id]
+		if !ok {
+			t.Errorf("%s has no row in the table of statuses", id)
+			continue
+		}
+		delete(rows, id)
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			s := newServer(t)
-			mine, other := s.tenant("enterprise"), s.tenant("enterprise")
-			target, body := r.build(mine)
-			refusedWithoutAGoodKey(t, s, mine, r.method, target, body)
-			refusedWithoutAScope(mine, id, r.method, target, body)
-			refusedElsewhere(mine, other, r)
-			scopes := api.ScopesOf(id)
-			if len(scopes) == 0 { // an operation that every key may use
-				scopes = []postern.Scope{postern.UsageRead}
-			}
-			narrow := mine.with(mine.newKey(gateway.NewKey{Scopes: scopes}))
-			a := narrow.do(r.method, target, body)
-			a.want(r.ok, "")
-			if a.Header().Get("RateLimit") == "" || a.Header().Get("Cache-Control") != "no-store" {
-				t.Errorf("headers of a good answer: %v", a.Header())
-			}
+			s := servers[i%len(servers)].in(t)
+			visitAsEveryone(s.tenant("enterprise"), s.tenant("enterprise"), id, want)
 		})
+	}
+	for id := range rows {
+		t.Errorf("there is a row for %s, which is no operation", id)
+	}
+}
+
+// in is the server in another test.
+func (s *server) in(t testing.TB) *server {
+	other := *s
+	other.t = t
+	return &other
+}
+
+func visitAsEveryone(owner, stranger *tenant, id string, want statuses) {
+	t, r := owner.t, routes()[id]
+	t.Helper()
+	target, body := r.build(owner)
+	theirs, theirBody := r.build(stranger) // the same of the stranger's own
+	bad, actors := badKeys(owner), actorsAt(owner, stranger, id, want)
+	before := storetest.RowsOf(t, owner.dir, string(owner.ws))
+	refusedWithoutAGoodKey(owner, bad, r.method, target, body)
+	for _, a := range actors {
+		a.asks(r.method, target, body, before)
+	}
+	if r.foreign {
+		stranger.namesOneThing(r.method, [2]string{target, body}, [2]string{theirs, theirBody})
+	}
+	after := storetest.RowsOf(t, owner.dir, string(owner.ws))
+	if id == "uploadMedia" { // what the key that is limited to a device has uploaded
+		after = slices.DeleteFunc(after, func(row string) bool {
+			table, _, _ := strings.Cut(row, " ")
+			return slices.Contains([]string{"media", "blob", "storage"}, table)
+		})
+	}
+	unchanged(t, before, after)
+	scopes := api.ScopesOf(id)
+	if len(scopes) == 0 { // an operation that every key may use
+		scopes = []postern.Scope{postern.UsageRead}
+	}
+	narrow := owner.with(owner.newKey(gateway.NewKey{Scopes: scopes}))
+	a := narrow.do(r.method, target, body)
+	a.want(r.ok, "")
+	if a.Header().Get("RateLimit") == "" || a.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("headers of a good answer: %v", a.Header())
 	}
 }
 
 func (t *tenant) with(key string) *tenant { return &tenant{server: t.server, ws: t.ws, key: key} }
 
-func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, target, body string) {
-	t.Helper()
-	expired := mine.newKey(gateway.NewKey{ExpiresAt: postern.TimeOf(time.Now().Add(-time.Minute))})
-	revoked := mine.newKey(gateway.NewKey{})
-	caller, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+revoked)
+// revoked makes a key that is revoked.
+func (t *tenant) revoked() string {
+	t.t.Helper()
+	key := t.newKey(gateway.NewKey{})
+	caller, err := t.g.Keys.Authenticate(t.t.Context(), "Bearer "+key)
+	if err == nil {
+		err = t.g.Keys.Revoke(t.t.Context(), access.Operator(), t.ws, caller.Key.ID)
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.t.Fatal(err)
 	}
-	if err := s.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, caller.Key.ID); err != nil {
-		t.Fatal(err)
+	return key
+}
+
+// badKeys are headers that let nobody in.
+func badKeys(owner *tenant) map[string]string {
+	owner.t.Helper()
+	expired := owner.newKey(gateway.NewKey{ExpiresAt: postern.TimeOf(time.Now().Add(-time.Minute))})
+	return map[string]string{
+		"none": "", "malformed": "Bearer pst_canary", "damaged": "Bearer " + owner.key[:len(owner.key)-1] + "!",
+		"no scheme": owner.key, "basic": "Basic " + owner.key, "two spaces": "Bearer  " + owner.key,
+		"unknown": "Bearer " + postern.NewKeySecret(), "revoked": "Bearer " + owner.revoked(), "expired": "Bearer " + expired,
 	}
+}
+
+// refusedWithoutAGoodKey sends bad keys, with a good one in the URL, and then none at all.
+func refusedWithoutAGoodKey(owner *tenant, bad map[string]string, method, target, body string) {
+	t := owner.t
+	t.Helper()
 	sep := "?"
 	if strings.Contains(target, "?") {
 		sep = "&"
 	}
 	var bodies []string
-	for name, header := range map[string]string{
-		"none": "", "malformed": "Bearer pst_canary", "no scheme": mine.key, "basic": "Basic " + mine.key, "two spaces": "Bearer  " + mine.key,
-		"unknown": "Bearer " + postern.NewKeySecret(), "revoked": "Bearer " + revoked, "expired": "Bearer " + expired,
-	} {
-		a := s.do(method, target+sep+"token="+mine.key+"&key="+mine.key, body, "Authorization", header)
+	for name, header := range bad {
+		a := owner.server.do(method, target+sep+"token="+owner.key+"&key="+owner.key, body, "Authorization", header)
 		a.what += " with key " + name
 		p := a.want(http.StatusUnauthorized, postern.Unauthorized)
 		if a.Header().Get("WWW-Authenticate") != "Bearer" || a.Header().Get("RateLimit") != `"address";r=600;t=0` {
@@ -361,42 +425,74 @@ func refusedWithoutAGoodKey(t *testing.T, s *server, mine *tenant, method, targe
 	if slices.Sort(bodies); len(slices.Compact(bodies)) != 1 {
 		t.Errorf("%s %s: the bodies of 401 differ: %s", method, target, bodies)
 	}
-	s.tenant("free").do(method, target, body).want(http.StatusForbidden, postern.PlanWithoutAPI)
+	owner.server.do(method, target, body).want(http.StatusUnauthorized, postern.Unauthorized)
 }
 
-func refusedWithoutAScope(mine *tenant, id, method, target, body string) {
-	mine.t.Helper()
-	for _, missing := range api.ScopesOf(id) {
-		others := slices.DeleteFunc(postern.Scopes(), func(s postern.Scope) bool { return s == missing })
-		p := mine.with(mine.newKey(gateway.NewKey{Scopes: others})).do(method, target, body).want(http.StatusForbidden,
-			postern.MissingScope)
-		if !strings.Contains(p.Detail, string(missing)) {
-			mine.t.Errorf("%s %s: the detail %q does not name %s", method, target, p.Detail, missing)
+// actor is somebody with a good key, and what is answered.
+type actor struct {
+	*tenant
+
+	name   string
+	status int
+	reason postern.Reason
+	detail string         // a part of the refusal
+	shown  map[string]int // how often a word may be in the answer
+}
+
+func actorsAt(owner, stranger *tenant, id string, want statuses) (list []actor) {
+	owner.t.Helper()
+	refused := func(status int) postern.Reason {
+		if status >= 400 {
+			return postern.ResourceNotAllowed
+		}
+		return ""
+	}
+	limited := owner.newKey(gateway.NewKey{Devices: []postern.DeviceID{owner.device("another", postern.Unlinked)}})
+	outside := actor{tenant: owner.with(limited), name: "outside", status: want.outside, reason: refused(want.outside)}
+	visitor := actor{tenant: stranger, name: "stranger", status: want.stranger, reason: refused(want.stranger)}
+	if r := routes()[id]; r.method == http.MethodGet && !r.foreign {
+		visitor.shown = map[string]int{"whk_": 0}
+		if id != "getMe" {
+			outside.shown = map[string]int{`"id"`: 1}
 		}
 	}
+	free := actor{
+		tenant: owner.server.tenant("free"), name: "free", status: want.free, reason: postern.PlanWithoutAPI,
+	}
+	list = []actor{free, outside, visitor}
+	for _, missing := range api.ScopesOf(id) {
+		others := slices.DeleteFunc(postern.Scopes(), func(s postern.Scope) bool { return s == missing })
+		list = append(list, actor{
+			tenant: owner.with(owner.newKey(gateway.NewKey{Scopes: others})), name: "without " + string(missing),
+			status: want.scopeless, reason: postern.MissingScope, detail: string(missing),
+		})
+	}
+	if len(api.ScopesOf(id)) == 0 {
+		every := owner.newKey(gateway.NewKey{Scopes: postern.Scopes()})
+		list = append(list, actor{tenant: owner.with(every), name: "with every scope", status: want.scopeless})
+	}
+	return list
 }
 
-func refusedElsewhere(mine, other *tenant, r route) {
-	mine.t.Helper()
-	target, body := r.build(other)
-	a := mine.do(r.method, target, body)
-	limited := other.with(other.newKey(gateway.NewKey{Devices: []postern.DeviceID{other.device("allowed",
-		postern.Unlinked)}}))
-	b := limited.do(r.method, target, body)
-	switch {
-	case r.foreign:
-		a.want(http.StatusForbidden, postern.ResourceNotAllowed)
-		b.want(http.StatusForbidden, postern.ResourceNotAllowed)
-	case r.method == "GET":
-		a.want(r.ok, "")
-		b.want(r.ok, "")
-		if strings.Contains(a.Body.String(), "whk_") || strings.Count(b.Body.String(), `"id"`) > 1 && target != "/v1/me" {
-			mine.t.Errorf("%s %s shows what is not the caller's: %s %s", r.method, target, a.Body, b.Body)
+// asks makes the request. Who is not refused sees nothing of the owner's, whose rows these are.
+func (a actor) asks(method, target, body string, owners []string) {
+	t := a.t
+	t.Helper()
+	ans := a.do(method, target, body)
+	ans.what += " as " + a.name
+	if p := ans.want(a.status, a.reason); !strings.Contains(p.Detail, a.detail) {
+		t.Errorf("%s: the detail %q does not name %s", ans.what, p.Detail, a.detail)
+	}
+	text := ans.Body.String()
+	for word, most := range a.shown {
+		if strings.Count(text, word) > most {
+			t.Errorf("%s shows what is not the caller's: %s", ans.what, text)
 		}
-	case strings.HasPrefix(target, "/v1/media"): // an upload belongs to no device
-		b.want(r.ok, "")
-	default: // a limited key cannot make a device
-		b.want(http.StatusForbidden, postern.ResourceNotAllowed)
+	}
+	if a.name == "stranger" && slices.ContainsFunc(anID.FindAllString(text, -1), func(id string) bool {
+		return slices.ContainsFunc(owners, func(row string) bool { return strings.Contains(row, id) })
+	}) {
+		t.Errorf("%s is shown what is the owner's: %s", a.name, text)
 	}
 }
 

@@ -36,14 +36,16 @@ type prober struct {
 // caller is a tenant with things to ask about.
 type caller struct {
 	*tenant
-	things map[string][]string
-	keys   []string // the good one first
+	things   map[string][]string
+	keys     []string // the good one first
+	replaced int      // things
 }
 
-func newProber(tb testing.TB, lie func(http.Handler) http.Handler) *prober {
+// newProber makes a prober with a number of callers on a server of its own.
+func newProber(tb testing.TB, callers int) *prober {
 	tb.Helper()
-	p := proberOf(tb, newServer(tb), lie)
-	for range 4 {
+	p := proberOf(tb, newServer(tb), truth)
+	for range callers {
 		p.callers = append(p.callers, p.caller())
 	}
 	return p
@@ -53,10 +55,7 @@ func newProber(tb testing.TB, lie func(http.Handler) http.Handler) *prober {
 func proberOf(tb testing.TB, s *server, lie func(http.Handler) http.Handler) *prober {
 	tb.Helper()
 	s.api.SetPulse(5 * time.Millisecond)
-	p := &prober{server: s, wire: httptest.NewUnstartedServer(lie(s.handler)), seen: map[string]map[int]int{}}
-	p.wire.Config.MaxHeaderBytes = web.MaxHeaderBytes
-	p.wire.Start()
-	tb.Cleanup(p.wire.Close)
+	p := &prober{server: s, wire: served(tb, lie(s.handler)), seen: map[string]map[int]int{}}
 	for _, id := range slices.Sorted(maps.Keys(routes())) {
 		for _, methods := range described().Paths {
 			for _, op := range methods {
@@ -69,6 +68,16 @@ func proberOf(tb testing.TB, s *server, lie func(http.Handler) http.Handler) *pr
 	return p
 }
 
+// served listens with the limits of the real server.
+func served(tb testing.TB, h http.Handler) *httptest.Server {
+	tb.Helper()
+	wire := httptest.NewUnstartedServer(h)
+	wire.Config.MaxHeaderBytes = web.MaxHeaderBytes
+	wire.Start()
+	tb.Cleanup(wire.Close)
+	return wire
+}
+
 func truth(h http.Handler) http.Handler { return h }
 
 // caller makes a tenant that has one of everything, and knows of what is
@@ -76,8 +85,6 @@ func truth(h http.Handler) http.Handler { return h }
 func (p *prober) caller() *caller {
 	p.t.Helper()
 	c := &caller{tenant: p.tenant("enterprise"), things: map[string][]string{}}
-	device, message := message(c.tenant)
-	endpoint := delivery(c.tenant)
 	other := p.tenant("enterprise")
 	var foreign, foreignMessage string
 	if len(p.callers) > 0 {
@@ -86,32 +93,70 @@ func (p *prober) caller() *caller {
 		foreign, foreignMessage = string(other.device("other", postern.Unlinked)), "msg_x"
 	}
 	c.things["dev_"] = []string{
-		device, device, linking(c.tenant), string(c.device("u", postern.Unlinked)),
-		string(c.device("v", postern.Unlinked)), foreign,
-		"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+		"", "", linking(c.tenant), string(c.device("u", postern.Unlinked)), string(c.device("v", postern.Unlinked)),
+		foreign, "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA",
 	}
-	c.things["msg_"] = []string{
-		message, message, poll(c.tenant, device), received(c.tenant, device), heard(c.tenant, device), foreignMessage,
-		"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+	c.things["msg_"] = []string{"", "", "", "", "", foreignMessage, "msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.keys = []string{
+		c.key, "", c.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}),
+		p.tenant("free").key, "pst_x", postern.NewKeySecret(),
 	}
-	c.things["whk_"] = []string{endpoint, endpoint, "whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
-	c.things["dlv_"] = []string{
-		c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID,
-		"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA",
-	}
+	c.connect()
+	c.subscribe()
 	c.things["med_"] = []string{upload(c.tenant), receivedFile(c.tenant), "med_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["rpl_"] = []string{replay(c.tenant), "rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["evt_"] = anID.FindAllString(c.do("GET", "/v1/events?limit=1", "").Body.String(), 1)
 	for _, list := range []string{"devices", "events", "messages"} {
 		c.things["cursor"] = append(c.things["cursor"], c.do("GET", "/v1/"+list+"?limit=1", "").member("nextCursor"))
 	}
-	c.keys = []string{
-		c.key, c.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(device)}}),
-		c.newKey(gateway.NewKey{Scopes: []postern.Scope{postern.UsageRead}}),
-		p.tenant("free").key, "pst_x", postern.NewKeySecret(),
-	}
 	return c
 }
+
+// connect makes a connected device with messages, and a key for it.
+func (c *caller) connect() {
+	device, message := message(c.tenant)
+	copy(c.things["dev_"], []string{device, device})
+	copy(c.things["msg_"], []string{
+		message, message, poll(c.tenant, device), received(c.tenant, device), heard(c.tenant, device),
+	})
+	c.keys[1] = c.newKey(gateway.NewKey{Devices: []postern.DeviceID{postern.DeviceID(device)}})
+}
+
+// subscribe makes an endpoint with a delivery.
+func (c *caller) subscribe() {
+	endpoint := delivery(c.tenant)
+	c.things["whk_"] = []string{endpoint, endpoint, "whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["dlv_"] = []string{
+		c.do("GET", "/v1/webhooks/"+endpoint+"/deliveries", "").list().Data[0].ID,
+		"dlv_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+	}
+}
+
+// replace makes anew what the target of a request has used up.
+func (c *caller) replace(target string) {
+	c.replaced++
+	if strings.Contains(target, c.things["whk_"][0]) {
+		c.subscribe()
+		return
+	}
+	for kind, makers := range map[string][]func(*tenant) string{
+		"dev_": {nil, nil, linking, unlinked, unlinked}, "med_": {upload, receivedFile},
+	} {
+		for i, build := range makers {
+			switch {
+			case !strings.Contains(target, c.things[kind][i]):
+			case build == nil:
+				c.connect()
+				return
+			default:
+				c.things[kind][i] = build(c.tenant)
+			}
+		}
+	}
+}
+
+// worn is how many things a caller may replace: those that are left behind count for its plan.
+const worn = 30
 
 // ends are operations after which a caller has not everything any more.
 func ends() []string {
@@ -141,7 +186,9 @@ func (p *prober) try(data []byte) error {
 	a.header.Set("Authorization", "Bearer "+key)
 	status, err := p.send(a)
 	if status/100 == 2 && slices.Contains(ends(), a.op.OperationID) {
-		p.callers[p.turn] = p.caller()
+		if c.replace(a.target); c.replaced == worn {
+			p.callers[p.turn] = p.caller()
+		}
 	}
 	return err
 }
@@ -248,7 +295,7 @@ func unfit(resp *http.Response, body []byte) bool {
 // broken, and sends them to a running server: no 5xx, no panic, and every
 // answer is as the document says.
 func FuzzDocument(f *testing.F) {
-	p := newProber(f, truth)
+	p := newProber(f, 4) // or their rate would be used up
 	for i := range p.ops {
 		f.Add([]byte{byte(i)})
 		for odd := range 3 {
@@ -273,7 +320,7 @@ func TestRequestsFromTheDocument(t *testing.T) {
 	all := prober{seen: map[string]map[int]int{}}
 	var probers []*prober
 	for i := range 4 {
-		probers = append(probers, newProber(t, truth))
+		probers = append(probers, newProber(t, 1))
 		probers[i].chance = rand.New(rand.NewPCG(1, uint64(i)))
 	}
 	all.ops = probers[0].ops
@@ -363,6 +410,10 @@ func (p *prober) unused() (list []string) {
 // TestTheProberFindsLies lets a server answer otherwise than the document says.
 func TestTheProberFindsLies(t *testing.T) {
 	t.Parallel()
+	honest := newProber(t, 1)
+	if err := honest.try([]byte{0}); err != nil {
+		t.Errorf("the truth is no lie: %v", err)
+	}
 	for name, lie := range map[string]func(w *httptest.ResponseRecorder){
 		"status":     func(w *httptest.ResponseRecorder) { w.Code++ },
 		"failure":    func(w *httptest.ResponseRecorder) { w.Code = 502 },
@@ -373,16 +424,17 @@ func TestTheProberFindsLies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProber(t, func(h http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					rec := httptest.NewRecorder()
-					h.ServeHTTP(rec, r)
-					lie(rec)
-					maps.Copy(w.Header(), rec.Header())
-					w.WriteHeader(rec.Code)
-					w.Write(rec.Body.Bytes())
-				})
-			})
+			p := &prober{
+				server: honest.server, ops: honest.ops, callers: honest.callers, seen: map[string]map[int]int{},
+			}
+			p.wire = served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				rec := httptest.NewRecorder()
+				p.handler.ServeHTTP(rec, r)
+				lie(rec)
+				maps.Copy(w.Header(), rec.Header())
+				w.WriteHeader(rec.Code)
+				w.Write(rec.Body.Bytes())
+			}))
 			list := byte(slices.IndexFunc(p.ops, func(op operation) bool { return op.OperationID == "listDevices" }))
 			err := p.try([]byte{list})
 			if name == "no refusal" {
@@ -396,9 +448,5 @@ func TestTheProberFindsLies(t *testing.T) {
 				t.Error("nobody noticed")
 			}
 		})
-	}
-	p := newProber(t, truth)
-	if err := p.try([]byte{0}); err != nil {
-		t.Errorf("the truth is no lie: %v", err)
 	}
 }

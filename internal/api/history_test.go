@@ -20,7 +20,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var histories = flag.Int("histories", 40, "how many histories of concurrent sends are checked")
+var histories = flag.Int("histories", 10, "how many histories of concurrent sends are checked")
 
 // The operations on a month's quota, and what came of them.
 type (

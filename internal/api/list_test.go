@@ -16,6 +16,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/storetest"
 )
 
 // TestDeviceListIsAsTheInterfaceSays pins the bytes of the answer.
@@ -236,20 +237,22 @@ func TestQuota(t *testing.T) {
 	mine := s.tenant("starter")
 	device := connected(mine)
 	caller := mine.caller()
+	send := func() {
+		if _, err := s.g.Messages.Send(t.Context(), caller,
+			gateway.NewMessage{
+				DeviceID: postern.DeviceID(device), To: "+15551234567",
+				Content: postern.Text("x"),
+			}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	send()
+	const left = 30 // of 3000
+	storetest.OpenTable(t, s.dir, "").Exec(`UPDATE usage SET messages = messages + $1 WHERE workspace_id = $2`,
+		3000-1-left, string(mine.ws))
 	var wg sync.WaitGroup
-	for range 30 {
-		wg.Go(func() {
-			for range 100 {
-				if _, err := s.g.Messages.Send(t.Context(), caller,
-					gateway.NewMessage{
-						DeviceID: postern.DeviceID(device), To: "+15551234567",
-						Content: postern.Text("x"),
-					}, nil); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
+	for range left {
+		wg.Go(send)
 	}
 	wg.Wait()
 	p := mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`, "Idempotency-Key",

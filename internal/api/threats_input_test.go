@@ -286,7 +286,7 @@ func TestT27TextIsNoProgram(t *testing.T) {
 	mine := s.tenant("enterprise")
 	device := connected(mine)
 	mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"+15551234567","body":"x"}`).want(http.StatusAccepted, "")
-	before := mine.everything()
+	before := mine.do("GET", "/v1/messages", "").Body.String()
 	bad := []string{`' OR '1'='1`, `'; DROP TABLE message; --`, `") OR 1=1 --`, `%`, `_`, `%25`, `\`, `null`, `["a"]`, `1 UNION SELECT hash FROM api_key`, "a\r\nX-Injected: 1", "\r\n{\"msg\":\"request\"}", `*`, `$1`, `${jndi:ldap://x}`, `{{7*7}}`, `+15551234567%`}
 	for _, text := range bad {
 		for _, target := range []string{"/v1/messages?chatId=", "/v1/messages?deviceId=", "/v1/events?deviceId=", "/v1/events?after=", "/v1/devices/", "/v1/messages/", "/v1/webhooks/"} {
@@ -304,7 +304,7 @@ func TestT27TextIsNoProgram(t *testing.T) {
 		mine.do("GET", "/v1/events?type="+escape(text), "")
 		mine.do("POST", "/v1/devices", `{"name":"x"}`, "Idempotency-Key", strings.Map(visible, text)).want(http.StatusCreated, "")
 	}
-	if after := mine.do("GET", "/v1/messages", "").Body.String(); !strings.Contains(before, after) {
+	if after := mine.do("GET", "/v1/messages", "").Body.String(); after != before {
 		t.Errorf("messages changed to %s", after)
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(s.log.String()), "\n") {

@@ -72,7 +72,7 @@ func (u unread) Read([]byte) (int, error) {
 // other tests, whose memory would count.
 func TestMemoryOfUploads(t *testing.T) { //nolint:paralleltest // see above
 	mine := newServer(t).tenant("starter")
-	const size = 30 << 20
+	const size = 8 << 20
 	mine.put(blank(1<<10), -1).want(http.StatusCreated, "")
 	allocated := allocations(func() {
 		var wg sync.WaitGroup
@@ -81,8 +81,8 @@ func TestMemoryOfUploads(t *testing.T) { //nolint:paralleltest // see above
 		}
 		wg.Wait()
 	})
-	if t.Logf("8 uploads of 30 MiB: %d KiB", allocated>>10); allocated > 8<<20 {
-		t.Errorf("8 uploads of 30 MiB allocate %d bytes", allocated)
+	if t.Logf("8 uploads of 8 MiB: %d KiB", allocated>>10); allocated > 8<<20 {
+		t.Errorf("8 uploads of 8 MiB allocate %d bytes", allocated)
 	}
 	id := mine.put(blank(size), -1).member("id")
 	allocated = allocations(func() {
@@ -94,8 +94,8 @@ func TestMemoryOfUploads(t *testing.T) { //nolint:paralleltest // see above
 			t.Errorf("%d bytes came back", w.n)
 		}
 	})
-	if t.Logf("a download of 30 MiB: %d KiB", allocated>>10); allocated > 1<<20 {
-		t.Errorf("a download of 30 MiB allocates %d bytes", allocated)
+	if t.Logf("a download of 8 MiB: %d KiB", allocated>>10); allocated > 1<<20 {
+		t.Errorf("a download of 8 MiB allocates %d bytes", allocated)
 	}
 }
 

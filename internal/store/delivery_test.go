@@ -26,13 +26,11 @@ func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...stri
 
 func receiveN(t *testing.T, db *Store, d postern.Device, n int) {
 	t.Helper()
-	for range n {
-		if err := db.Messages.RecordInbound(t.Context(),
-			inboundOf(d, postern.NewNetworkID(), "lid:1",
-				"hi")); err != nil {
-			t.Fatal(err)
-		}
+	list := make([]RecordInbound, n)
+	for i := range list {
+		list[i] = inboundOf(d, postern.NewNetworkID(), "lid:1", "hi")
 	}
+	writeAll(t, db, list...)
 }
 
 func TestEndpointCatchesUpInOrderAndMissesNothing(t *testing.T) {

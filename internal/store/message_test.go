@@ -349,9 +349,11 @@ func TestALongQueueFailsInChunks(t *testing.T) {
 func withUnsendable(t *testing.T, s *Store, n int) postern.Device {
 	t.Helper()
 	d := newDevice(t, s, newWorkspace(t, s), postern.Connected)
-	for range n {
-		queue(t, s, d)
+	list := make([]QueueMessage, n)
+	for i := range list {
+		list[i] = queued(d)
 	}
+	writeAll(t, s, list...)
 	unlink := SetDeviceState{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Unlinked, At: testNow}
 	if err := s.Devices.SetState(t.Context(), unlink); err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) pos
 	if err != nil {
 		t.Fatal(err)
 	}
+	var list []Attempt
 	for n, d := range due {
 		o := Attempt{
 			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Replay: d.Replay, Number: d.Attempts + 1,
@@ -62,10 +63,9 @@ func finish(t *testing.T, db *Store, e postern.Endpoint, outcome func(n int) pos
 		if o.Status == postern.DeliveryPending {
 			o.DueAt = testNow.Add(1e12)
 		}
-		if err := db.Deliveries.FinishAttempt(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		list = append(list, o)
 	}
+	writeAll(t, db, list...)
 	return due
 }
 

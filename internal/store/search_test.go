@@ -35,6 +35,16 @@ func finds(t *testing.T, db *Store, ws postern.WorkspaceID, s MessageSearch, lim
 	}
 }
 
+// receiveTexts records messages of a contact with these texts.
+func receiveTexts(t *testing.T, db *Store, d postern.Device, texts ...string) {
+	t.Helper()
+	var list []RecordInbound
+	for i, text := range texts {
+		list = append(list, inboundOf(d, fmt.Sprint("x", i), "lid:1", text))
+	}
+	writeAll(t, db, list...)
+}
+
 // messagesOf returns the first page of a list.
 func messagesOf(t *testing.T, db *Store, ws postern.WorkspaceID, q MessageSearch) []postern.Message {
 	t.Helper()
@@ -315,9 +325,7 @@ func TestSearchFindsWords(t *testing.T) {
 			}
 			return ids
 		}
-		for i := range wordChunk { // more than one chunk
-			receive(d, "x"+strconv.Itoa(i), "nothing of interest")
-		}
+		receiveTexts(t, db, d, slices.Repeat([]string{"nothing of interest"}, wordChunk)...) // more than one chunk
 		receive(d, "a", "Your invoice is naïve: 発票 'quoted' \"twice\" & | ! :* \\")
 		receive(foreign, "f", "invoice")
 		receive(d, "b", "Another Invoice, please")
@@ -381,6 +389,7 @@ func TestPagesOfASearchMissNothing(t *testing.T) {
 		foreign := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		every := map[string]int{"common": 1, "often": 25, "seldom": 100, "rarely": 400}
 		want := map[string][]string{}
+		var list []RecordInbound
 		for i := range 3*plainScan + 7 {
 			text := "number" + strconv.Itoa(i)
 			if i < 10 {
@@ -393,14 +402,13 @@ func TestPagesOfASearchMissNothing(t *testing.T) {
 			}
 			for _, d := range []postern.Device{d, foreign} {
 				in := inboundOf(d, "N"+strconv.Itoa(i), "lid:1", text)
-				if err := db.Messages.RecordInbound(t.Context(), in); err != nil {
-					t.Fatal(err)
-				}
+				list = append(list, in)
 				for word := range strings.FieldsSeq(text) {
 					want[string(d.ID)+word] = append(want[string(d.ID)+word], string(in.Message.ID))
 				}
 			}
 		}
+		writeAll(t, db, list...)
 		indexAll(t, db)
 		for _, tt := range []struct{ query, word string }{
 			{"common", "common"},
@@ -439,11 +447,7 @@ func TestCommonBeginningNeedsNoIndex(t *testing.T) {
 	t.Parallel()
 	db := engine{}.open(t)
 	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	for i := range plainScan + 1 {
-		if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, strconv.Itoa(i), "lid:1", "hello")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	receiveTexts(t, db, d, slices.Repeat([]string{"hello"}, plainScan+1)...)
 	p, err := db.Messages.Search(t.Context(), d.WorkspaceID, MessageSearch{Text: "hel"}, MessagePlace{}, 50)
 	if err != nil || len(p.Messages) != 50 || !p.More {
 		t.Errorf("before the index is written, %d messages are found, more %t, %v", len(p.Messages), p.More, err)
@@ -456,11 +460,7 @@ func TestWordsOfPostgreSQLNeedNoStatistics(t *testing.T) {
 	t.Parallel()
 	db := engine{postgres: true}.open(t)
 	d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-	for i := range 3 * plainScan {
-		if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, strconv.Itoa(i), "lid:1", "hello")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	receiveTexts(t, db, d, slices.Repeat([]string{"hello"}, 3*plainScan)...)
 	indexAll(t, db)
 	w, err := db.Messages.vectorWay(t.Context(), d.WorkspaceID, MessageSearch{Text: "hel"}, "'hel':*",
 		MessagePlace{N: math.MaxInt64}, 50)

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -41,6 +43,16 @@ func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.S
 	return d
 }
 
+// writeAll writes many values of one kind in few transactions.
+func writeAll[T db.Hot[T]](t *testing.T, s *Store, values ...T) {
+	t.Helper()
+	for some := range slices.Chunk(values, 250) { // about as many as a group has
+		if err := s.db.Do(t.Context(), opFunc(func(tx *tx) error { return db.WriteNow(tx, some...) })); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func outbound(d postern.Device) postern.Message {
 	return postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,
@@ -53,15 +65,15 @@ func outbound(d postern.Device) postern.Message {
 
 func queue(t *testing.T, db *Store, d postern.Device) postern.Message {
 	t.Helper()
-	m := outbound(d)
-	if err := db.Messages.Queue(t.Context(),
-		QueueMessage{
-			Message: m, Month: MonthOf(testNow),
-			Quota: 1000,
-		}); err != nil {
+	o := queued(d)
+	if err := db.Messages.Queue(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return o.Message
+}
+
+func queued(d postern.Device) QueueMessage {
+	return QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000}
 }
 
 // eventTypes returns the types of a device's events, and checks their sequence.

@@ -4,6 +4,8 @@
 package dbtest
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -35,6 +37,7 @@ type Cluster struct {
 
 	proc  *exec.Cmd
 	ended chan struct{} // closed when proc has ended
+	admin *sql.DB       // one connection of the superuser; nil before the first start
 }
 
 // shared is the cluster of a test binary.
@@ -132,11 +135,20 @@ func create(fsync string) (c *Cluster, err error) {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
-	if err := errors.Join(c.start(), c.run("createuser", "-h", c.dir, "-U", "postgres", owner)); err != nil {
+	if err = c.start(); err == nil {
+		err = c.exec(`CREATE ROLE ` + owner + ` LOGIN`)
+	}
+	if err != nil {
 		c.remove()
 		return nil, err
 	}
 	return c, nil
+}
+
+// exec runs a statement as the superuser. Statements run one after the other.
+func (c *Cluster) exec(statement string) error {
+	_, err := c.admin.ExecContext(context.Background(), statement)
+	return err
 }
 
 // programs returns the directory of the newest installed PostgreSQL.
@@ -211,7 +223,13 @@ func (c *Cluster) start() error {
 	if err := <-started; err != nil {
 		return err
 	}
-	return c.await()
+	if err := c.await(); err != nil {
+		return err
+	}
+	if c.admin, err = sql.Open("pgx", c.urlOf("postgres", "postgres")); err == nil {
+		c.admin.SetMaxOpenConns(1)
+	}
+	return err
 }
 
 func (c *Cluster) await() error {
@@ -244,6 +262,9 @@ func (c *Cluster) Start(tb testing.TB) {
 // Crash stops the server at once, as pg_ctl stop -m immediate does: uncommitted changes are
 // lost, and committed ones are recovered at the next start.
 func (c *Cluster) Crash() {
+	if c.admin != nil {
+		_ = c.admin.Close() // nothing is left to do with it
+	}
 	_ = c.proc.Process.Signal(syscall.SIGQUIT) // it may have ended already
 	<-c.ended
 }
@@ -269,10 +290,12 @@ func (c *Cluster) URL(tb testing.TB) string {
 // takes two thirds of the time that PostgreSQL's own strategy takes, which writes them to its log.
 func (c *Cluster) copyOf(template string) (name string, err error) {
 	name = fmt.Sprintf("test%d", c.databases.Add(1))
-	return name, c.run("createdb", "-h", c.dir, "-U", "postgres", "-O", owner, "-T", template, "-S", "file_copy", name)
+	return name, c.exec(`CREATE DATABASE ` + name + ` OWNER ` + owner + ` TEMPLATE ` + template + ` STRATEGY file_copy`)
 }
 
-func (c *Cluster) url(name string) string {
+func (c *Cluster) url(name string) string { return c.urlOf(owner, name) }
+
+func (c *Cluster) urlOf(user, name string) string {
 	q := url.Values{"host": {c.dir}, "sslmode": {"disable"}}
-	return "postgres://" + owner + "@/" + name + "?" + q.Encode()
+	return "postgres://" + user + "@/" + name + "?" + q.Encode()
 }

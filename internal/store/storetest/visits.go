@@ -88,17 +88,18 @@ func (t Table) Multiply(table, key string, changed map[string]string, n int) {
 		}
 		values = append(values, value)
 	}
-	t.exec(fmt.Sprintf(`WITH RECURSIVE s (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < %d)
+	t.Exec(fmt.Sprintf(`WITH RECURSIVE s (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < %d)
 		INSERT INTO %s (%s) SELECT %s FROM (SELECT * FROM %[2]s ORDER BY %[5]s DESC LIMIT 1) one, s ORDER BY i`,
 		n, table, strings.Join(columns, ", "), strings.Join(values, ", "), key))
 	if t.remote {
-		t.exec(`ANALYZE ` + table)
+		t.Exec(`ANALYZE ` + table)
 	}
 }
 
-func (t Table) exec(query string) {
+// Exec changes the database past the store.
+func (t Table) Exec(query string, args ...any) {
 	t.tb.Helper()
-	if _, err := t.db.ExecContext(t.tb.Context(), query); err != nil {
+	if _, err := t.db.ExecContext(t.tb.Context(), query, args...); err != nil {
 		t.tb.Fatalf("%v in %s", err, query)
 	}
 }
