@@ -114,7 +114,7 @@ func TestMethodAndNumberOfALinkBelongTogether(t *testing.T) {
 }
 
 func TestAnAccountWithAPasskeyShowsIt(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("growth")
 		d := create(c)
 		if err := k.Vendor.RequirePasskey(phone); err != nil {

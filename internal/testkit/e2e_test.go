@@ -2,6 +2,8 @@ package testkit_test
 
 import (
 	"encoding/json"
+	"flag"
+	"hash/crc32"
 	"os"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"postern/internal/db/dbtest"
 	"postern/internal/postern"
+	"postern/internal/store/migrated"
 	"postern/internal/testkit"
 	"postern/vendorsim"
 
@@ -64,18 +67,45 @@ func TestMain(m *testing.M) {
 	os.Exit(dbtest.Binary{M: m}.Run())
 }
 
+var engines = flag.String("engines", "one", "databases for the tests whose subject is another: one or both")
+
+// engine is a database of a gateway.
+type engine struct {
+	name string
+	url  func(tb testing.TB) string
+}
+
+func bothEngines() []engine {
+	return []engine{{"sqlite", func(testing.TB) string { return "" }}, {"postgres", migrated.URL}}
+}
+
 // onEachEngine runs a test on a gateway with the embedded database, and on one
 // with PostgreSQL.
 func onEachEngine(t *testing.T, test func(t *testing.T, k *testkit.Kit)) {
 	t.Helper()
+	onEngines(t, bothEngines(), test)
+}
+
+// onOneEngine runs a test whose subject is not what the database does: what is sent and received,
+// how it is encrypted, or another program. Its name decides on which database, so that each has
+// half of these tests. With -engines both it is like onEachEngine.
+func onOneEngine(t *testing.T, test func(t *testing.T, k *testkit.Kit)) {
+	t.Helper()
+	list := bothEngines()
+	if *engines != "both" {
+		i := crc32.ChecksumIEEE([]byte(t.Name())) % 2
+		list = list[i : i+1]
+	}
+	onEngines(t, list, test)
+}
+
+func onEngines(t *testing.T, list []engine, test func(t *testing.T, k *testkit.Kit)) {
+	t.Helper()
 	t.Parallel()
-	for name, start := range map[string]func(t *testing.T) *testkit.Kit{
-		"sqlite":   func(t *testing.T) *testkit.Kit { return testkit.Start(t) },
-		"postgres": func(t *testing.T) *testkit.Kit { return testkit.StartOn(t, dbtest.URL(t)) },
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, e := range list {
+		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, start(t))
+			test(t, testkit.StartOn(t, e.url(t)))
 		})
 	}
 }
