@@ -434,37 +434,6 @@ func TestParrotAnswersAndOwnerWritesOnThePhone(t *testing.T) {
 	checkEnvelope(t, echo, d.ID)
 }
 
-func TestEveryWayASessionCanEndHasItsStateAndEvent(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[string]struct {
-		status postern.Status
-		event  postern.EventType
-	}{
-		"logout":   {postern.LoggedOut, postern.DeviceLoggedOutEv},
-		"ban":      {postern.Banned, postern.DeviceBanned},
-		"restrict": {postern.Restricted, postern.DeviceRestricted},
-		"conflict": {postern.Conflict, postern.DeviceConflict},
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			k := testkit.Start(t)
-			c := k.Workspace("growth")
-			hooks := c.Receive("device.*")
-			d := c.Link(phone)
-			other := c.Link("+15550002222")
-			c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": kind}, 204, nil)
-			c.Await(d.ID, want.status)
-			hooks.Await(want.event)
-			c.Await(other.ID, postern.Connected) // nobody else notices
-			a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "x"})
-			if a.Status != 409 || !strings.Contains(string(a.Body), `"code":"DEVICE_NOT_CONNECTED"`) ||
-				!strings.Contains(string(a.Body), string(want.status)) {
-				t.Errorf("a send = %d %s", a.Status, a.Body)
-			}
-		})
-	}
-}
-
 func TestUnlinkAndDeleteTellTheVendor(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
