@@ -14,7 +14,7 @@ func create(c *testkit.Client) (d postern.Device) {
 }
 
 func enter(c *testkit.Client, d postern.Device, body map[string]any) testkit.Answer {
-	return c.Do("POST", "/v1/sandbox/devices/"+string(d.ID)+"/scan", body)
+	return c.Scan(d.ID, body)
 }
 
 // awaitLink waits until the newest attempt has a status, or shows a code.
