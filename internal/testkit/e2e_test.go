@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,7 @@ func TestMain(m *testing.M) {
 	// more, which is long for a test. Nothing reads these variables yet.
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = 2*time.Second, 3*time.Second
 	whatsmeow.KeepAliveResponseDeadline = 4 * time.Second
+	debug.SetGCPercent(400) // collecting takes a fifth of the time, and the tests hold little
 	os.Exit(dbtest.Binary{M: m}.Run())
 }
 

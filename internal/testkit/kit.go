@@ -168,7 +168,10 @@ func (k *Kit) Boot() {
 func (k *Kit) TryBoot() error {
 	ctx, stop := context.WithCancel(context.Background())
 	a, err := app.New(ctx, k.Config,
-		app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces, Shared: k.Shared})
+		app.Options{
+			Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces, Shared: k.Shared,
+			KeepStart: true,
+		})
 	if err != nil {
 		stop()
 		return err
