@@ -14,6 +14,11 @@ LONG_DOCUMENT ?= 10m
 RACE     := -race -gcflags=go.mau.fi/util/exsync=-race=false -gcflags=go.mau.fi/whatsmeow/socket=-race=false \
             -gcflags=modernc.org/...=-race=false
 
+# Packages are tested in the order in which they are named first. The longest begin, or one of them would
+# run alone at the end. Many tests wait, so twice as many run at a time as there are processors.
+LONGEST  := ./internal/testkit ./internal/api ./internal/store ./internal/dash
+PARALLEL ?= -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 # A program with the race detector sleeps a second before it exits. The tests start about a hundred.
 export GORACE ?= atexit_sleep_ms=20
 
@@ -44,7 +49,7 @@ test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
 	$(GO) test -tags failpoints -run FailPoint ./internal/store
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m $$($(GO) list ./... | grep -v '^postern/internal/chaos$$')
+	CGO_ENABLED=1 $(GO) test $(RACE) $(PARALLEL) -timeout 60m $(LONGEST) $$($(GO) list ./... | grep -v '^postern/internal/chaos$$')
 	$(MAKE) --no-print-directory chaos-test browser-test verify-webhooks web-check demo-check
 	@echo "ok: all tests passed"
 
@@ -66,7 +71,7 @@ docs-assets: ## copy the script for /docs from its npm package
 
 .PHONY: browser-test
 browser-test: ## test the dashboard in Chromium (PICTURES=directory for screenshots)
-	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && $(GO) test ./... -count=1 -timeout 60m -args -pictures "$(PICTURES)"
+	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && $(GO) test ./... $(PARALLEL) -count=1 -timeout 60m -args -pictures "$(PICTURES)"
 
 .PHONY: web web-check
 web: ## build the dashboard's style sheet, scripts and templates (docs/decisions/0012)
@@ -81,9 +86,10 @@ demo-check: build
 	  && echo "ok: demo --once" && rm -rf "$$dir" || { cat "$$dir/out"; exit 1; }
 
 test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each) and the API (10m), kill 600 times
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit/
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit -engines both
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=1 ./internal/chaos
 	$(GO) test ./internal/testkit -count=1 -run 'HardTexts|LargeFile' -texts 5000 -largest 100 -timeout 60m -v
+	cd internal/dash/browsertest && $(GO) test . -count=1 -run TestT13HostileTextNeverRuns -timeout 60m -v -args -strings 200
 	./scripts/fuzz $(LONG)
 	./scripts/fuzz $(LONG_DOCUMENT) FuzzDocument
 	$(GO) test ./internal/chaos -count=1 -run 'Point|Saboteur' -everything -v -timeout 20m

@@ -59,10 +59,11 @@ const (
 // App is an open server. It holds the data directory and its ports until Run has returned
 // or Close is called.
 type App struct {
-	cfg     config.Server
-	log     *slog.Logger
-	version string
-	shared  bool // other servers may use the database
+	cfg       config.Server
+	log       *slog.Logger
+	version   string
+	shared    bool // other servers may use the database
+	keepStart bool // see Options
 
 	db         *store.Store
 	gateway    *gateway.Gateway
@@ -95,6 +96,9 @@ type Options struct {
 	// Shared lets other sandboxes use the PostgreSQL database at the same time, with the same
 	// Vendor. Servers for a real network always share it.
 	Shared bool
+	// KeepStart leaves in memory what only the start needs. Tests set it, because they start many
+	// servers in a process, and each would have all memory collected several times.
+	KeepStart bool
 }
 
 // New opens everything that a server needs, including its ports, so that errors are
@@ -105,7 +109,7 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 	}
 	a := &App{
 		cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor,
-		shared: opts.Shared || cfg.DatabaseURL != "" && !bool(cfg.Sandbox),
+		shared: opts.Shared || cfg.DatabaseURL != "" && !bool(cfg.Sandbox), keepStart: opts.KeepStart,
 	}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -422,7 +426,9 @@ func (a *App) Run(ctx context.Context) error {
 	a.health.Set("")
 	a.log.InfoContext(ctx, "serving",
 		"url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
-	group.Go(func() error { return a.forgetStart(work) })
+	if !a.keepStart {
+		group.Go(func() error { return a.forgetStart(work) })
+	}
 	select {
 	case <-ctx.Done():
 	case <-failed.Done(): // a goroutine of the group has returned an error

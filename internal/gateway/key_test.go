@@ -13,6 +13,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Binary{M: m}.Run()) }
@@ -23,7 +24,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 	t.Parallel()
 	engines := map[string]func(testing.TB) string{
 		"sqlite":   func(testing.TB) string { return "" },
-		"postgres": dbtest.URL,
+		"postgres": migrated.URL,
 	}
 	for name, url := range engines {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +36,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 
 func open(t *testing.T, url string) *Gateway {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: url})
+	db, err := store.Open(t.Context(), store.Options{Dir: migrated.Dir(t, url), URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 )
 
 const (
@@ -70,7 +71,7 @@ type world struct {
 func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	t.Parallel()
-	dir := t.TempDir()
+	dir := migrated.Dir(t, "")
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, dir: dir, net: networktest.NewFake()}
 		w.driver = w.net

@@ -245,7 +245,7 @@ func edit(id, text string) *waE2E.Message {
 
 // The caption of a file is edited like a text, at both ends, and the file stays.
 func TestCaptionsAreEdited(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		a := newActing(t, k)
 		for i, tt := range []struct{ kind, name string }{{"image", "a.jpg"}, {"document", "a.pdf"}} {
 			content := picture(t, asJPEG)
@@ -389,7 +389,7 @@ func ballot(t *testing.T, poll, author, voter string, secret []byte, option stri
 
 // Marking a received message as read sends a receipt.
 func TestReceivedMessagesAreMarkedRead(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		a := newActing(t, k)
 		theirs := a.write(&waE2E.Message{Conversation: new("hello")})
 		a.act("POST", a.event(postern.MessageReceived, 1)["id"], "/read", nil)
@@ -439,7 +439,7 @@ func TestActionsAreChecked(t *testing.T) {
 
 // Newer phones seal an edit with the secret of the message. It is opened, no matter who wrote it.
 func TestSealedEditsAreOpened(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		a := newActing(t, k)
 		v, ctx := k.Vendor, t.Context()
 		theirs, err := v.SendContent(ctx, phone, reader, vendorsim.Content{Body: "frist", Secret: true})

@@ -1,6 +1,7 @@
 package testkit_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -8,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,36 +27,57 @@ type browser struct {
 	ws      *websocket.Conn
 	session string // of the open page
 	serial  int
+	events  []string // of the open page, by name, that nobody awaited yet
+	log     bytes.Buffer
+	end     func() // ends the browser; then log is complete
 }
 
 // newBrowser starts Chromium with an empty page of a phone's size.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
+	b := startBrowser(t)
+	b.newPage()
+	b.call("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}, nil)
+	return b
+}
+
+// startBrowser starts Chromium without a page.
+func startBrowser(t *testing.T, more ...string) *browser {
+	t.Helper()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu",
-		"--disable-dev-shm-usage", "--no-first-run", "--remote-debugging-port=0", "--user-data-dir="+dir, "about:blank")
+	cmd := exec.CommandContext(ctx, "chromium", append([]string{
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+		"--remote-debugging-port=0", "--user-data-dir=" + dir,
+	}, append(more, "about:blank")...)...)
 	cmd.Env = append(os.Environ(), "HOME="+dir)
+	b := &browser{t: t}
+	cmd.Stderr, cmd.WaitDelay = &b.log, 5*time.Second
 	if err := cmd.Start(); err != nil {
 		cancel()
 		t.Fatalf("start chromium, which \"make deps\" installs: %v", err)
 	}
-	b := &browser{t: t}
-	t.Cleanup(func() {
+	b.end = sync.OnceFunc(func() {
 		defer time.AfterFunc(testkit.Wait, cancel).Stop()
 		b.quit()
 		_ = cmd.Wait() // how it ended does not matter
 		cancel()
 	})
+	t.Cleanup(b.end)
 	b.dial(filepath.Join(dir, "DevToolsActivePort"))
+	return b
+}
+
+// newPage opens an empty page, to which everything refers from now on.
+func (b *browser) newPage() {
+	b.t.Helper()
+	b.session, b.events = "", nil
 	var target struct{ TargetID string }
 	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
 	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
-	b.call("Emulation.setDeviceMetricsOverride",
-		map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}, nil)
-	return b
 }
 
 func (b *browser) dial(portFile string) {
@@ -113,18 +137,8 @@ func (b *browser) ask(method string, params map[string]any, out any) error {
 		b.t.Fatal(err)
 	}
 	for {
-		var answer struct {
-			ID     int
-			Result json.RawMessage
-			Error  *struct{ Message string }
-		}
-		_, text, err := b.ws.Read(b.t.Context())
-		if err == nil {
-			err = json.Unmarshal(text, &answer)
-		}
+		answer := b.read(method)
 		switch {
-		case err != nil:
-			b.t.Fatalf("%s: %v", method, err)
 		case answer.ID != b.serial: // an event
 		case answer.Error != nil:
 			return fmt.Errorf("%s: %s", method, answer.Error.Message)
@@ -134,6 +148,39 @@ func (b *browser) ask(method string, params map[string]any, out any) error {
 			return json.Unmarshal(answer.Result, out)
 		}
 	}
+}
+
+// answer is what the browser says: to a request, or, without ID, an event.
+type answer struct {
+	ID                int
+	Method, SessionID string
+	Result            json.RawMessage
+	Error             *struct{ Message string }
+}
+
+// read returns what the browser says next, and notes events of the page.
+func (b *browser) read(what string) (a answer) {
+	b.t.Helper()
+	_, text, err := b.ws.Read(b.t.Context())
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+	if a.ID == 0 && a.SessionID == b.session {
+		b.events = append(b.events, a.Method)
+	}
+	return a
+}
+
+// happens waits for an event of the page.
+func (b *browser) happens(event string) {
+	b.t.Helper()
+	for !slices.Contains(b.events, event) {
+		b.read(event)
+	}
+	b.events = nil
 }
 
 // eval runs an expression on the page and gives its value as text.

@@ -136,8 +136,21 @@ func (c *Client) Link(number string) postern.Device {
 	var d postern.Device
 	c.Call("POST", "/v1/devices", map[string]any{"name": "support"}, 201, &d)
 	c.Call("POST", "/v1/devices/"+string(d.ID)+"/link", nil, 201, nil)
-	c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/scan", map[string]any{"phoneNumber": number}, 200, nil)
+	if a := c.Scan(d.ID, map[string]any{"phoneNumber": number}); a.Status != http.StatusOK {
+		c.kit.t.Fatalf("the scan is answered %d %s", a.Status, a.Body)
+	}
 	return c.Await(d.ID, postern.Connected)
+}
+
+// Scan lets a simulated phone scan the code of a device's link attempt, or enter it. It asks again
+// while the code is not there yet.
+func (c *Client) Scan(id postern.DeviceID, body any) (a Answer) {
+	c.kit.t.Helper()
+	Eventually(c.kit.t, "a code to scan", func() (bool, any) {
+		a = c.Do("POST", "/v1/sandbox/devices/"+string(id)+"/scan", body)
+		return a.Status != http.StatusServiceUnavailable, string(a.Body)
+	})
+	return a
 }
 
 // Device returns the device with an id.
@@ -175,11 +188,14 @@ type TB interface {
 }
 
 // Eventually calls ask until ok is true. If that never happens, it fails the test and
-// prints the last got.
+// prints the last got. It asks again after a while that is longer when asking takes longer, so
+// that it leaves the processor to what it waits for.
 func Eventually(t TB, what string, ask func() (ok bool, got any)) {
 	t.Helper()
+	const least, most = 5 * time.Millisecond, 200 * time.Millisecond // between two
 	deadline := time.Now().Add(Wait)
 	for {
+		began := time.Now()
 		ok, got := ask()
 		if ok {
 			return
@@ -187,6 +203,6 @@ func Eventually(t TB, what string, ask func() (ok bool, got any)) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s; last: %v", what, got)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(min(max(least, 4*time.Since(began)), most))
 	}
 }

@@ -14,7 +14,7 @@ func create(c *testkit.Client) (d postern.Device) {
 }
 
 func enter(c *testkit.Client, d postern.Device, body map[string]any) testkit.Answer {
-	return c.Do("POST", "/v1/sandbox/devices/"+string(d.ID)+"/scan", body)
+	return c.Scan(d.ID, body)
 }
 
 // awaitLink waits until the newest attempt has a status, or shows a code.
@@ -114,7 +114,7 @@ func TestMethodAndNumberOfALinkBelongTogether(t *testing.T) {
 }
 
 func TestAnAccountWithAPasskeyShowsIt(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("growth")
 		d := create(c)
 		if err := k.Vendor.RequirePasskey(phone); err != nil {

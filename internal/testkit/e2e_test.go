@@ -2,8 +2,11 @@ package testkit_test
 
 import (
 	"encoding/json"
+	"flag"
+	"hash/crc32"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +15,7 @@ import (
 
 	"postern/internal/db/dbtest"
 	"postern/internal/postern"
+	"postern/internal/store/migrated"
 	"postern/internal/testkit"
 	"postern/vendorsim"
 
@@ -61,21 +65,49 @@ func TestMain(m *testing.M) {
 	// more, which is long for a test. Nothing reads these variables yet.
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = 2*time.Second, 3*time.Second
 	whatsmeow.KeepAliveResponseDeadline = 4 * time.Second
+	debug.SetGCPercent(400) // collecting takes a fifth of the time, and the tests hold little
 	os.Exit(dbtest.Binary{M: m}.Run())
+}
+
+var engines = flag.String("engines", "one", "databases for the tests whose subject is another: one or both")
+
+// engine is a database of a gateway.
+type engine struct {
+	name string
+	url  func(tb testing.TB) string
+}
+
+func bothEngines() []engine {
+	return []engine{{"sqlite", func(testing.TB) string { return "" }}, {"postgres", migrated.URL}}
 }
 
 // onEachEngine runs a test on a gateway with the embedded database, and on one
 // with PostgreSQL.
 func onEachEngine(t *testing.T, test func(t *testing.T, k *testkit.Kit)) {
 	t.Helper()
+	onEngines(t, bothEngines(), test)
+}
+
+// onOneEngine runs a test whose subject is not what the database does: what is sent and received,
+// how it is encrypted, or another program. Its name decides on which database, so that each has
+// half of these tests. With -engines both it is like onEachEngine.
+func onOneEngine(t *testing.T, test func(t *testing.T, k *testkit.Kit)) {
+	t.Helper()
+	list := bothEngines()
+	if *engines != "both" {
+		i := crc32.ChecksumIEEE([]byte(t.Name())) % 2
+		list = list[i : i+1]
+	}
+	onEngines(t, list, test)
+}
+
+func onEngines(t *testing.T, list []engine, test func(t *testing.T, k *testkit.Kit)) {
+	t.Helper()
 	t.Parallel()
-	for name, start := range map[string]func(t *testing.T) *testkit.Kit{
-		"sqlite":   func(t *testing.T) *testkit.Kit { return testkit.Start(t) },
-		"postgres": func(t *testing.T) *testkit.Kit { return testkit.StartOn(t, dbtest.URL(t)) },
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, e := range list {
+		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, start(t))
+			test(t, testkit.StartOn(t, e.url(t)))
 		})
 	}
 }
@@ -402,37 +434,6 @@ func TestParrotAnswersAndOwnerWritesOnThePhone(t *testing.T) {
 		t.Errorf("message.echo = %s", echo.Body)
 	}
 	checkEnvelope(t, echo, d.ID)
-}
-
-func TestEveryWayASessionCanEndHasItsStateAndEvent(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[string]struct {
-		status postern.Status
-		event  postern.EventType
-	}{
-		"logout":   {postern.LoggedOut, postern.DeviceLoggedOutEv},
-		"ban":      {postern.Banned, postern.DeviceBanned},
-		"restrict": {postern.Restricted, postern.DeviceRestricted},
-		"conflict": {postern.Conflict, postern.DeviceConflict},
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			k := testkit.Start(t)
-			c := k.Workspace("growth")
-			hooks := c.Receive("device.*")
-			d := c.Link(phone)
-			other := c.Link("+15550002222")
-			c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": kind}, 204, nil)
-			c.Await(d.ID, want.status)
-			hooks.Await(want.event)
-			c.Await(other.ID, postern.Connected) // nobody else notices
-			a := c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "x"})
-			if a.Status != 409 || !strings.Contains(string(a.Body), `"code":"DEVICE_NOT_CONNECTED"`) ||
-				!strings.Contains(string(a.Body), string(want.status)) {
-				t.Errorf("a send = %d %s", a.Status, a.Body)
-			}
-		})
-	}
 }
 
 func TestUnlinkAndDeleteTellTheVendor(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // An action that could not be decrypted at first has its effect when it can, and no message
 // stands for it meanwhile.
 func TestGarbledActionsHaveTheirEffectLater(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		a := newActing(t, k)
 		m := send(a.c, a.d, reader, "hello")
 		m = a.c.AwaitMessage(m.ID, postern.Read)

@@ -31,7 +31,7 @@ func kinds() map[string]map[string]any {
 // TestKindsGoBothWays sends each kind through the API to a phone that decrypts it, and lets a
 // phone write each kind, which arrives by webhook.
 func TestKindsGoBothWays(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("enterprise")
 		hooks := c.Receive("message.received")
 		d := c.Link(phone)

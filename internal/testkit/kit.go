@@ -25,6 +25,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 	"postern/vendorsim"
 )
 
@@ -65,6 +66,9 @@ func Start(tb testing.TB) *Kit {
 func StartOn(tb testing.TB, databaseURL string) *Kit {
 	tb.Helper()
 	d := dir(tb)
+	if databaseURL == "" {
+		migrated.Fill(tb, d)
+	}
 	log := &Log{}
 	k := &Kit{t: tb, Log: log, Config: config.Server{
 		Data: dataIn(tb, d, databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true,
@@ -164,7 +168,10 @@ func (k *Kit) Boot() {
 func (k *Kit) TryBoot() error {
 	ctx, stop := context.WithCancel(context.Background())
 	a, err := app.New(ctx, k.Config,
-		app.Options{Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces, Shared: k.Shared})
+		app.Options{
+			Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces, Shared: k.Shared,
+			KeepStart: true,
+		})
 	if err != nil {
 		stop()
 		return err

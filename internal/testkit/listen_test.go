@@ -270,7 +270,7 @@ func TestListenBringsWhatAWebhookGets(t *testing.T) {
 // TestListenLosesNothingWhileTheServerIsAway stops the server before the first
 // event was seen, and again when there were some.
 func TestListenLosesNothingWhileTheServerIsAway(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		f, c := newFront(t, k), k.Workspace("growth")
 		p, srv := newLaptop(t, nil)
 		l := listenTo(t, k, c, listen.Options{URL: f.URL, ForwardTo: srv.URL + "/hook", Secret: listenSecret})

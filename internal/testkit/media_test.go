@@ -87,7 +87,7 @@ func uploadFile(t *testing.T, c *testkit.Client, name string, content []byte) (m
 // TestFilesGoBothWays sends a file of each kind to a phone that decrypts it, and lets a phone send
 // one, which arrives by webhook and is downloaded.
 func TestFilesGoBothWays(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("enterprise")
 		hooks := c.Receive("message.received", "media.*")
 		d := c.Link(phone)
@@ -282,7 +282,7 @@ func TestFilesAtURLsAreFetched(t *testing.T) {
 	})
 }
 
-var largest = flag.Int("largest", 20, "MiB of the file that goes there and back")
+var largest = flag.Int("largest", 8, "MiB of the file that goes there and back")
 
 // TestLargeFileGoesBothWays: much noise, byte-equal at the phone and back.
 func TestLargeFileGoesBothWays(t *testing.T) {

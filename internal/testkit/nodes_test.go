@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"postern/internal/db/dbtest"
 	"postern/internal/postern"
+	"postern/internal/store/migrated"
 	"postern/internal/testkit"
 )
 
@@ -14,7 +14,7 @@ import (
 // is posted once, and when one stops, the other works for all.
 func TestTwoServersShareOneDatabase(t *testing.T) {
 	t.Parallel()
-	url := dbtest.URL(t)
+	url := migrated.URL(t)
 	first := testkit.StartOn(t, url)
 	first.Stop()
 	first.Shared = true
@@ -24,7 +24,7 @@ func TestTwoServersShareOneDatabase(t *testing.T) {
 	hooks := c.Receive(string(postern.MessageSent))
 	var devices []postern.Device
 	for i := range 4 {
-		devices = append(devices, c.Link(fmt.Sprintf("+1555000%04d", i)))
+		devices = append(devices, linkMoving(t, c, fmt.Sprintf("+1555000%04d", i)))
 	}
 	testkit.Eventually(t, "two devices on each server", func() (bool, any) {
 		owners := ownersOf(t, url)
@@ -47,6 +47,23 @@ func TestTwoServersShareOneDatabase(t *testing.T) {
 	if got := len(hooks.AwaitCount(postern.MessageSent, 12)); got != 12 {
 		t.Errorf("%d events of 12 messages", got)
 	}
+}
+
+// linkMoving links a device that may be given to another server meanwhile, which replaces its code: the
+// phone scans again as long as the attempt is open.
+func linkMoving(t *testing.T, c *testkit.Client, number string) postern.Device {
+	t.Helper()
+	d := create(c)
+	c.Call("POST", path(d, "/link"), nil, 201, nil)
+	testkit.Eventually(t, "a scan of the code that is valid", func() (bool, any) {
+		a := enter(c, d, map[string]any{"phoneNumber": number})
+		var l postern.Link
+		if c.Call("GET", path(d, "/link"), nil, 200, &l); a.Status != 200 && !l.Status.Open() {
+			t.Fatalf("the scan is answered %d %s, and the attempt is %s (%s)", a.Status, a.Body, l.Status, l.Reason)
+		}
+		return a.Status == 200, string(a.Body)
+	})
+	return c.Await(d.ID, postern.Connected)
 }
 
 // ownersOf returns how many devices each server owns.

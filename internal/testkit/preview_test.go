@@ -102,7 +102,7 @@ func TestTextsShowThePageBehindTheirLink(t *testing.T) {
 // A page that takes long delays only the later messages of its chat; one that cannot be shown
 // delays and fails nothing.
 func TestMessagesWaitForPreviewsInTheirChat(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c, site := k.Workspace("enterprise"), newShop(t)
 		d := c.Link(phone)
 		slow := previewed(c, d, reader, site.URL+"/slow")

@@ -31,7 +31,7 @@ func TestRefusedLoginHasItsOwnEvent(t *testing.T) {
 
 // TestUnreadableMessageSaysWhy, as its event does.
 func TestUnreadableMessageSaysWhy(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		s := &stage{t, k, k.Workspace("growth")}
 		d := s.c.Link(phone)
 		for fault, code := range map[vendorsim.Fault]postern.FailureCode{

@@ -34,6 +34,23 @@ func (s *stage) stays(kind string) func(postern.Device) {
 	}
 }
 
+// ends is the row of a fault that ends the session of one device. A webhook tells of it, another
+// device does not notice it, and a message is refused.
+func (s *stage) ends(kind string, status postern.Status, reason string, event postern.EventType) statusRow {
+	return statusRow{status, reason, event, func(d postern.Device) {
+		hooks := s.c.Receive("device.*")
+		other := s.c.Link("+15550002222")
+		s.fault(kind)(d)
+		s.c.Await(d.ID, status)
+		hooks.Await(event)
+		s.c.Await(other.ID, postern.Connected)
+		a := s.c.Do("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": reader, "body": "x"})
+		if a.Status != 409 || !strings.Contains(string(a.Body), `"code":"DEVICE_NOT_CONNECTED"`) {
+			s.t.Errorf("a send = %d %s, want 409 DEVICE_NOT_CONNECTED", a.Status, a.Body)
+		}
+	}}
+}
+
 func (s *stage) vendor(f vendorsim.Fault) {
 	s.t.Helper()
 	if err := s.k.Vendor.Fault(s.t.Context(), phone, f); err != nil {
@@ -90,10 +107,10 @@ func (s *stage) statuses() map[string]statusRow {
 		"paused by the plan": {postern.Paused, "plan-limit", postern.DevicePaused, func(postern.Device) {
 			s.k.SetDevices(s.c.Workspace, 0)
 		}},
-		"restricted": {postern.Restricted, "temporary-ban", postern.DeviceRestricted, s.fault("restrict")},
-		"conflict":   {postern.Conflict, "replaced", postern.DeviceConflict, s.fault("conflict")},
-		"logged out": {postern.LoggedOut, "device-removed", postern.DeviceLoggedOutEv, s.fault("logout")},
-		"banned":     {postern.Banned, "locked", postern.DeviceBanned, s.fault("ban")},
+		"restricted": s.ends("restrict", postern.Restricted, "temporary-ban", postern.DeviceRestricted),
+		"conflict":   s.ends("conflict", postern.Conflict, "replaced", postern.DeviceConflict),
+		"logged out": s.ends("logout", postern.LoggedOut, "device-removed", postern.DeviceLoggedOutEv),
+		"banned":     s.ends("ban", postern.Banned, "locked", postern.DeviceBanned),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // A picture that can be viewed once arrives without its file, unless the device keeps these.
 func TestViewOnceFilesAreKeptOnRequest(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		a := newPictured(t, k)
 		_, e := a.picture(1, map[string]any{"viewOnce": true})
 		if from(e["media"], "status") != "expired" || e["viewOnce"] != true {
@@ -36,7 +36,7 @@ func TestViewOnceFilesAreKeptOnRequest(t *testing.T) {
 
 // The better copy of a picture names it, and the announcement of an album is no message.
 func TestBetterCopiesAndAlbumsArriveAsPictures(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		a := newPictured(t, k)
 		networkID, first := a.picture(1, nil)
 		shown, err := k.Vendor.ShownMessage(phone, networkID)

@@ -48,22 +48,6 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// fill records n events from many callers at once.
-func (w *world) fill(n int) {
-	var callers sync.WaitGroup
-	var next atomic.Int64
-	for range 64 {
-		callers.Go(func() {
-			for next.Add(1) <= int64(n) {
-				if err := w.db.Messages.RecordInbound(w.t.Context(), w.inbound("hello")); err != nil {
-					w.t.Error(err)
-				}
-			}
-		})
-	}
-	callers.Wait()
-}
-
 // BenchmarkLatency is the time from an event to its arrival, one at a time.
 func BenchmarkLatency(b *testing.B) {
 	w := newWorld(b)

@@ -52,13 +52,14 @@ func mostInAMinute(at []time.Duration) (most int) {
 }
 
 func TestFloodIsSpreadOutAndNothingIsDropped(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		starter, _ := postern.PlanByName("starter")
 		w.must(w.db.Workspaces.SetPlan(t.Context(), w.device.WorkspaceID, starter, now()))
 		flooded := w.active("https://flood.example.com", nil)
 		p.fails[flooded.URL] = 3
-		w.receive(numbered(1500)...)
+		w.fill(1500)
 		w.newTenant()
 		calm := w.active("https://calm.example.com", nil)
 		d := w.dispatcher(Options{})
@@ -89,6 +90,7 @@ func TestFloodIsSpreadOutAndNothingIsDropped(t *testing.T) {
 }
 
 func TestLargerPlanHoldsSoon(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		set := func(name string) {
@@ -97,7 +99,7 @@ func TestLargerPlanHoldsSoon(t *testing.T) {
 		}
 		set("starter")
 		e := w.active("https://example.com", nil)
-		w.receive(numbered(700)...)
+		w.fill(700)
 		d := w.dispatcher(Options{})
 		d.post = p.post
 		w.start(d)
@@ -122,6 +124,7 @@ func (w *world) wantAllDelivered(e postern.Endpoint) {
 // A first that is written late is found, though others waited for their turn when
 // the lane looked.
 func TestLateFirstBehindFairUseIsDelivered(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		starter, _ := postern.PlanByName("starter")
@@ -146,6 +149,7 @@ func TestLateFirstBehindFairUseIsDelivered(t *testing.T) {
 // So is one that is on disk 2 ms after one with a later time, while a backlog
 // grows.
 func TestFirstOutOfOrderBehindFairUseIsDelivered(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, p := newWorld(t), newPosts()
 		starter, _ := postern.PlanByName("starter")

@@ -212,6 +212,7 @@ func TestForbiddenAddressIsNeverPostedTo(t *testing.T) {
 // After 96 hours what was first is exhausted, visibly, and a replay of what
 // failed brings it; what is new arrives at once.
 func TestReceiverThatComesBackAfterFourDays(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)

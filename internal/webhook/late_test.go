@@ -17,6 +17,7 @@ func accept(context.Context, int) (egress.Answer, error) { return egress.Answer{
 // A clock of the database may be ahead of ours, or ours is set back: the event is
 // due later than the lane thinks when it hears of it.
 func TestEventThatIsDueLaterIsDeliveredThen(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.active("https://example.com", nil)
@@ -41,6 +42,7 @@ func TestEventThatIsDueLaterIsDeliveredThen(t *testing.T) {
 // An event that was committed long after the time it bears, as when a disk
 // stalls, does not wait for a pause of those behind it.
 func TestEventThatIsWrittenVeryLateIsDeliveredAmongOthers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)
@@ -68,6 +70,7 @@ func TestEventThatIsWrittenVeryLateIsDeliveredAmongOthers(t *testing.T) {
 // A retry that somebody asks for in the moment in which the attempt before it is
 // recorded.
 func TestRetryIsNotForgottenWhileItsDeliveryIsHeld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)
@@ -106,6 +109,7 @@ func TestRetryIsNotForgottenWhileItsDeliveryIsHeld(t *testing.T) {
 
 // A workspace whose endpoints come and go keeps its share of the slots.
 func TestDeletedEndpointGivesItsSlotsBack(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://slow.example.com", nil) // 8 in flight

@@ -69,6 +69,7 @@ func (r *reader) post(_ context.Context, _, _ string, _ http.Header, body []byte
 }
 
 func TestOrderedKeepsEachChatInOrderAndChatsApart(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", ordered)
@@ -117,6 +118,7 @@ func TestOrderedKeepsEachChatInOrderAndChatsApart(t *testing.T) {
 }
 
 func TestOrderedWaitsTenMinutesAtMost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", ordered)
@@ -149,6 +151,7 @@ func TestOrderedWaitsTenMinutesAtMost(t *testing.T) {
 }
 
 func TestOrderedTurnedOffHoldsNothingBack(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", ordered)
@@ -181,6 +184,7 @@ func TestOrderedTurnedOffHoldsNothingBack(t *testing.T) {
 
 // What is old and delivered again has lost its place in the chat.
 func TestReplayHoldsUpNothingNewOfItsChat(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", ordered)

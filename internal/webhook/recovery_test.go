@@ -42,6 +42,7 @@ func (w *world) count(e postern.Endpoint, status postern.DeliveryStatus) (n int)
 // of the test waits: a sleep takes no time, and a slow machine changes nothing.
 
 func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		events                int
 		every, outage, within time.Duration
@@ -53,6 +54,7 @@ func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
 		"ten minutes, at once": {1000, 0, 10 * time.Minute, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				e := w.active("https://example.com", func(e *postern.Endpoint) { e.MaxInFlight = 8 })
@@ -71,9 +73,13 @@ func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
 				d.post = f.post
 				w.start(d)
 				began := time.Now()
-				for range c.events {
-					w.receive("waits")
-					time.Sleep(c.every)
+				if c.every == 0 {
+					w.fill(c.events)
+				} else {
+					for range c.events {
+						w.receive("waits")
+						time.Sleep(c.every)
+					}
 				}
 				time.Sleep(c.outage - time.Since(began))
 				up.Store(true)
@@ -99,6 +105,7 @@ func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
 // An endpoint refuses some events and accepts the others: what it refuses is posted at most twice as
 // often as the schedule says.
 func TestRefusedEventsAreNotHastenedAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", func(e *postern.Endpoint) { e.MaxInFlight = 8 })
@@ -133,6 +140,7 @@ func TestRefusedEventsAreNotHastenedAgainAndAgain(t *testing.T) {
 }
 
 func TestRefusedEventsDoNotHoldUpARecovery(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", func(e *postern.Endpoint) { e.MaxInFlight = 8 })
@@ -156,9 +164,7 @@ func TestRefusedEventsDoNotHoldUpARecovery(t *testing.T) {
 			w.receive("refused")
 		}
 		time.Sleep(40 * time.Minute)
-		for range accepted {
-			w.receive("waits")
-		}
+		w.fill(accepted)
 		time.Sleep(15 * time.Minute)
 		up.Store(true)
 		time.Sleep((refused + 1) * maxProbe) // each of the refused may be the next probe
@@ -172,6 +178,7 @@ func TestRefusedEventsDoNotHoldUpARecovery(t *testing.T) {
 }
 
 func TestReceiverThatAskedForAPauseIsNotProbed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.active("https://example.com", nil)

@@ -56,6 +56,7 @@ func TestHangingEndpointsHoldFewBodies(t *testing.T) {
 // A workspace whose receivers hang with large events delays no other one, and nothing is
 // lost when they answer again.
 func TestLargeBodiesOfAWorkspaceLeaveRoomToOthers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var hung []postern.Endpoint
@@ -119,6 +120,7 @@ func TestDeletedDeliveryIsNotPosted(t *testing.T) {
 
 // However a lane ends, it gives back the bytes of the bodies that it held.
 func TestLaneThatEndsGivesItsBytesBack(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*world, postern.Endpoint){
 		"paused": func(w *world, e postern.Endpoint) {
 			w.change(e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
@@ -129,6 +131,7 @@ func TestLaneThatEndsGivesItsBytesBack(t *testing.T) {
 		"stopped": func(w *world, _ postern.Endpoint) { w.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				e := w.active("https://example.com", nil)
@@ -160,6 +163,7 @@ func answerLate(ctx context.Context, _, _ string, _ http.Header, _ []byte) (egre
 
 // A delivery that waits for fair use gives back the room that was made for it.
 func TestDeliveryThatWaitsForFairUseHoldsNoBytes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		starter, _ := postern.PlanByName("starter")
@@ -186,6 +190,7 @@ func TestDeliveryThatWaitsForFairUseHoldsNoBytes(t *testing.T) {
 
 // A body that is larger than what a lane may hold is posted while the lane holds no other.
 func TestBodyLargerThanALaneIsPostedAlone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)

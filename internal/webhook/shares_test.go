@@ -38,6 +38,7 @@ func TestSharesLeaveSomeToTheNextWorkspace(t *testing.T) {
 
 // A workspace whose receivers answer well but slowly leaves slots to others.
 func TestSlowWorkspaceLeavesSlotsToOthers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t) // growth
 		for range 20 {

@@ -52,6 +52,7 @@ func refuse(context.Context, int) (egress.Answer, error) {
 }
 
 func TestDeadReceiverIsTriedForThreeDays(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)
@@ -73,6 +74,7 @@ func TestDeadReceiverIsTriedForThreeDays(t *testing.T) {
 }
 
 func TestRetryByHandFollowsTheScheduleAnew(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)
@@ -158,6 +160,7 @@ func closeTo(t *testing.T, got []time.Duration, want []string) bool {
 }
 
 func TestEndpointThatFailsForFiveDaysIsDisabled(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)
@@ -179,6 +182,7 @@ func TestEndpointThatFailsForFiveDaysIsDisabled(t *testing.T) {
 }
 
 func TestHandshakeTriesKeepTheirTimes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.endpoint("https://example.com", nil)
@@ -204,6 +208,7 @@ func TestHandshakeTriesKeepTheirTimes(t *testing.T) {
 }
 
 func TestIdleLaneEndsAndATimerBringsItBack(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.active("https://example.com", nil)
@@ -242,6 +247,7 @@ func TestIdleLaneEndsAndATimerBringsItBack(t *testing.T) {
 }
 
 func TestHangingEndpointLeavesTheSharedSlots(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var ids []postern.EndpointID
@@ -273,6 +279,7 @@ func TestHangingEndpointLeavesTheSharedSlots(t *testing.T) {
 
 // A retry that is asked for while the last attempt is under way opens a round.
 func TestRetryByHandDuringAnAttemptIsMade(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)

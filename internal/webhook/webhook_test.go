@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,6 +155,23 @@ func (w *world) receive(texts ...string) {
 	}
 }
 
+// fill receives n messages from many callers at once, so that a commit has many of them.
+func (w *world) fill(n int) {
+	w.t.Helper()
+	var callers sync.WaitGroup
+	var next atomic.Int64
+	for range 64 {
+		callers.Go(func() {
+			for next.Add(1) <= int64(n) {
+				if err := w.db.Messages.RecordInbound(w.t.Context(), w.inbound("hello")); err != nil {
+					w.t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
 // dueNow are the deliveries as a lane reads them.
 func (w *world) dueNow(e postern.Endpoint) []store.DueDelivery {
 	w.t.Helper()
@@ -171,16 +189,20 @@ func (w *world) deliveries(e postern.Endpoint) []postern.Delivery {
 	return page.List
 }
 
-// await waits until a condition on the store holds; each commit that concerns
-// webhooks is looked at.
+// await waits until a condition on the store holds. It looks again after a while that is
+// longer when looking takes longer.
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
-	for !holds() {
+	for {
+		began := time.Now()
+		if holds() {
+			return
+		}
 		if time.Now().After(deadline) {
 			w.t.Fatalf("waited in vain: %s", what)
 		}
-		_ = postern.Sleep(w.t.Context(), 2*time.Millisecond)
+		_ = postern.Sleep(w.t.Context(), max(2*time.Millisecond, 4*time.Since(began)))
 	}
 }
 

@@ -159,6 +159,7 @@ func turns(s string) bool {
 	})
 }
 
+// The texts are short: TestMegabyteIsCarried has a long one.
 func TestHostileTextStaysText(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]string{
@@ -170,8 +171,8 @@ func TestHostileTextStaysText(t *testing.T) {
 		"url space": " \tjAvA\nscript:alert(1)",
 		"data":      `data:text/html,<script>alert(1)</script>`,
 		"turned":    "\u202egnp.exe\u2066",
-		"long":      strings.Repeat("long ", 1<<10),
-		"unbroken":  strings.Repeat("W", 1<<14),
+		"long":      strings.Repeat("long ", 1<<6),
+		"unbroken":  strings.Repeat("W", 1<<10),
 		"bytes":     "\x00\xff\xfe<!--",
 		"elsewhere": "//evil.example/",
 		"backslash": `/\evil.example`,

@@ -17,6 +17,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow"
@@ -104,7 +105,7 @@ func dialing(v *vendorsim.Vendor) func(context.Context, string) (net.Conn, error
 
 func worldOf(tb testing.TB, vendor *vendorsim.Vendor, n Network, log *slog.Logger) world {
 	tb.Helper()
-	dir := tb.TempDir()
+	dir := migrated.Dir(tb, "")
 	db, err := store.Open(context.WithoutCancel(tb.Context()), store.Options{Dir: dir})
 	if err != nil {
 		tb.Fatalf("open store: %v", err)

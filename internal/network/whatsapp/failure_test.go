@@ -58,6 +58,7 @@ func (w world) failWrites(tb testing.TB, write, kind string) (mend func()) {
 }
 
 func TestMessageIsNotAcknowledgedWhileKeysFail(t *testing.T) {
+	t.Parallel()
 	tables := []struct{ write, kind string }{
 		{"INSERT", kindEvent},
 		{"UPDATE", kindSession},

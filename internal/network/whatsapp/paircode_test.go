@@ -11,6 +11,7 @@ import (
 )
 
 func TestPairingCodeEndsWithAReason(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, number, reason string
 		expired              bool
@@ -20,6 +21,7 @@ func TestPairingCodeEndsWithAReason(t *testing.T) {
 		{"that nobody enters", ownNumber, "timeout", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, nil)
 			w.driver.pace.pairingCode = 50 * time.Millisecond
 			var failed *network.LinkError

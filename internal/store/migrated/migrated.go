@@ -4,6 +4,8 @@ package migrated
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"postern/internal/db/dbtest"
@@ -27,6 +29,22 @@ func Dir(tb testing.TB, url string) string {
 		return tb.TempDir()
 	}
 	return template.Dir(tb)
+}
+
+// Fill puts the SQLite database of a new store into an empty directory, for a test that must
+// choose the directory itself.
+func Fill(tb testing.TB, dir string) {
+	tb.Helper()
+	from := template.Dir(tb)
+	files, err := os.ReadDir(from)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, f := range files {
+		if err := os.Rename(filepath.Join(from, f.Name()), filepath.Join(dir, f.Name())); err != nil {
+			tb.Fatal(err)
+		}
+	}
 }
 
 // URL creates the PostgreSQL database of a new store and returns its URL. The TestMain of the

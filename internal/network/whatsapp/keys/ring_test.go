@@ -13,6 +13,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/migrated"
 
 	"go.mau.fi/whatsmeow/proto/waAdv"
 	wastore "go.mau.fi/whatsmeow/store"
@@ -31,7 +32,7 @@ type shelf struct {
 
 func newShelf(tb testing.TB) *shelf {
 	tb.Helper()
-	s := &shelf{dir: tb.TempDir()}
+	s := &shelf{dir: migrated.Dir(tb, "")}
 	box, err := seal.NewBox(bytes.Repeat([]byte{7}, seal.KeySize))
 	if err != nil {
 		tb.Fatal(err)
