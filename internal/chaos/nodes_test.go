@@ -127,7 +127,11 @@ func (w *world) newNode(i int) node {
 	vendor.Host = n.vendor.addr
 	flags := slices.Concat([]string{"--database-url", at.String()}, w.sharedFlags(),
 		[]string{"--network-url", vendor.String()}, w.vendor.flags[2:])
-	n.gateway = w.newServer(fmt.Sprint("node-", i), flags)
+	suffix := ""
+	if i > 0 {
+		suffix = fmt.Sprint("-", i)
+	}
+	n.gateway = w.newServer(suffix, flags)
 	return n
 }
 

@@ -65,7 +65,7 @@ func (w *world) sweep() {
 		w.store(chaos.Sum(content), content)
 	}
 	old := time.Now().Add(-24 * time.Hour)
-	err := filepath.WalkDir(w.media(), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(w.gateway.dir, "media"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -81,7 +81,7 @@ func (w *world) sweep() {
 }
 
 func (w *world) contentAt(hash string) string {
-	return filepath.Join(w.media(), w.workspace, hash[:2], hash)
+	return filepath.Join(w.gateway.dir, "media", w.workspace, hash[:2], hash)
 }
 
 // store adds a content to the storage.

@@ -133,7 +133,7 @@ func newGateway(t *testing.T, opts options) *world {
 	w.vendor = startVendor(t, opts.Bin.vendorsim, filepath.Join(dir, "vendor"))
 	w.openDatabase()
 	if opts.Nodes == 0 {
-		w.gateway = w.newServer("data", slices.Concat(w.databaseFlags(), w.vendor.flags))
+		w.gateway = w.newServer("", slices.Concat(w.databaseFlags(), w.vendor.flags))
 	} else {
 		w.nodes = []node{w.newNode(0)}
 		w.gateway = w.nodes[0].gateway
@@ -150,15 +150,16 @@ func newGateway(t *testing.T, opts options) *world {
 	return w
 }
 
-// newServer returns a server in a directory with a name, which is not started yet.
-func (w *world) newServer(name string, flags []string) *gateway {
+// newServer returns a server that is not started yet. The names of its directory and its log end in a
+// suffix.
+func (w *world) newServer(suffix string, flags []string) *gateway {
 	w.t.Helper()
-	log, err := os.Create(filepath.Join(w.dir, name+".log"))
+	log, err := os.Create(filepath.Join(w.dir, "gateway"+suffix+".log"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	g := &gateway{
-		bin: w.opts.Bin, dir: filepath.Join(w.dir, name), flags: flags, env: w.opts.env(), log: log,
+		bin: w.opts.Bin, dir: filepath.Join(w.dir, "data"+suffix), flags: flags, env: w.opts.env(), log: log,
 		changed: make(chan struct{}),
 	}
 	w.t.Cleanup(func() { g.kill(); log.Close() })
@@ -180,9 +181,6 @@ func (w *world) openDatabase() {
 
 func (w *world) keyFile() string { return filepath.Join(w.dir, "secret.key") }
 
-// media is the directory of the files, which servers on one database share.
-func (w *world) media() string { return filepath.Join(w.dir, "data", "media") }
-
 // databaseFlags selects the engine.
 func (w *world) databaseFlags() []string {
 	if w.url == "" {
@@ -193,7 +191,9 @@ func (w *world) databaseFlags() []string {
 
 // sharedFlags are the same for all servers on a PostgreSQL database.
 func (w *world) sharedFlags() []string {
-	return []string{"--secret-key-file", w.keyFile(), "--media-url", "file://" + w.media()}
+	return []string{
+		"--secret-key-file", w.keyFile(), "--media-url", "file://" + filepath.Join(w.dir, "data", "media"),
+	}
 }
 
 // where returns the address of the API of a server, in turn, and a channel that is closed when it
@@ -337,7 +337,7 @@ func (w *world) evidence() chaos.Evidence {
 		}
 	}
 	e.Vendor = w.ledger()
-	if e.State, err = chaos.ReadState(context.Background(), filepath.Dir(w.media()), w.url, w.workspace); err != nil {
+	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir, w.url, w.workspace); err != nil {
 		w.t.Fatal(err)
 	}
 	e.Leaks = w.leaks()
