@@ -254,5 +254,6 @@ func TestExportReadsABoundedPartAtATime(t *testing.T) {
 	if lines := strings.Count(a.body, "\n"); lines != 1 {
 		t.Errorf("the file has %d lines, want that of the columns", lines)
 	}
-	c.table.CheckEach(fmt.Sprintf("an export of nothing among %d messages", manyMessages), c.reads, storetest.MostMessages())
+	what := fmt.Sprintf("an export of nothing among %d messages", manyMessages)
+	c.table.CheckEach(what, c.reads, storetest.MostMessages())
 }
