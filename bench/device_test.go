@@ -61,7 +61,7 @@ func device(t *testing.T) (list []figure) {
 // traffic measures texts: sent until the vendor has confirmed them, and received until a
 // webhook receiver has answered. It compares them with plain clients that only send and decrypt.
 func traffic(t *testing.T, all fleet, e engine) []figure {
-	k := testkit.StartOn(t, e.url(t))
+	k := testkit.StartAsServed(t, e.url(t))
 	c := k.Workspace("enterprise")
 	hooks := c.Receive("message.received")
 	var list []postern.Device

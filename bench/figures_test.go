@@ -265,7 +265,7 @@ func caller(key, method, url, body string, want int) func() error {
 
 // devices measures GET /v1/devices with five devices on 16 connections.
 func devices(t *testing.T) []figure {
-	k := testkit.Start(t)
+	k := testkit.StartAsServed(t, "")
 	c := fiveDevices(k)
 	body := c.Do("GET", "/v1/devices", nil).Body
 	plain := httptest.NewServer(bare.Handler(body))
@@ -302,7 +302,7 @@ func fiveDevices(k *testkit.Kit) *testkit.Client {
 // accept measures durable POST /v1/messages from 64 callers while the device sends the
 // accepted messages. Each sample has its own workspace, because of the plan's rate limit.
 func accept(t *testing.T) []figure {
-	k := testkit.Start(t)
+	k := testkit.StartAsServed(t, "")
 	f := figure{name: "messages accepted, 64 callers, fsynced", unit: "/s"}
 	var p99s []float64
 	for n := range rounds {

@@ -23,7 +23,7 @@ const (
 // that upload or download each picture in memory. Each picture that is sent is another one, with a
 // thumbnail that the bare clients do not make; a second figure is for one picture to many people.
 func files(t *testing.T) (list []figure) {
-	k := testkit.Start(t)
+	k := testkit.StartAsServed(t, "")
 	c := k.Workspace("enterprise")
 	hooks := c.Receive("media.ready")
 	var devices []postern.Device

@@ -20,7 +20,7 @@ func link(t *testing.T) (list []figure) {
 }
 
 func links(t *testing.T, e engine) []figure {
-	k := testkit.StartOn(t, e.url(t))
+	k := testkit.StartAsServed(t, e.url(t))
 	c := k.Workspace("enterprise")
 	clients := bareClientsOf(t, k, 0)
 	shown := figure{name: "code of a link shown" + e.on(), unit: "ms", extra: "from the request for a link"}

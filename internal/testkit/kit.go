@@ -49,6 +49,8 @@ type Kit struct {
 	Log    *Log
 	Shared bool // other servers may use the PostgreSQL database
 
+	keepStart bool // see app.Options
+
 	app     *app.App
 	stop    context.CancelFunc
 	stopped chan error
@@ -65,12 +67,24 @@ func Start(tb testing.TB) *Kit {
 // database.
 func StartOn(tb testing.TB, databaseURL string) *Kit {
 	tb.Helper()
+	return start(tb, databaseURL, true)
+}
+
+// StartAsServed is like StartOn, for benchmarks: the gateway does all that "postern serve" does, and gives
+// back the memory of its start.
+func StartAsServed(tb testing.TB, databaseURL string) *Kit {
+	tb.Helper()
+	return start(tb, databaseURL, false)
+}
+
+func start(tb testing.TB, databaseURL string, keepStart bool) *Kit {
+	tb.Helper()
 	d := dir(tb)
 	if databaseURL == "" {
 		migrated.Fill(tb, d)
 	}
 	log := &Log{}
-	k := &Kit{t: tb, Log: log, Config: config.Server{
+	k := &Kit{t: tb, Log: log, keepStart: keepStart, Config: config.Server{
 		Data: dataIn(tb, d, databaseURL), Addr: "127.0.0.1:0", OpsAddr: "127.0.0.1:0", Sandbox: true,
 		AllowPrivateWebhooks: true, DeviceName: "Postern", LogLevel: "debug",
 		MediaURL: seal.Secret("file://" + filepath.Join(d, "media")),
@@ -93,7 +107,7 @@ func StartOn(tb testing.TB, databaseURL string) *Kit {
 // same simulated vendor and storage of files. It stops at the end of the test, before the first one.
 func (k *Kit) Another() *Kit {
 	k.t.Helper()
-	other := &Kit{t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared}
+	other := &Kit{t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared, keepStart: k.keepStart}
 	other.Config.Dir = dir(k.t)
 	k.t.Cleanup(other.Stop)
 	other.Boot()
@@ -170,7 +184,7 @@ func (k *Kit) TryBoot() error {
 	a, err := app.New(ctx, k.Config,
 		app.Options{
 			Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces, Shared: k.Shared,
-			KeepStart: true,
+			KeepStart: k.keepStart,
 		})
 	if err != nil {
 		stop()

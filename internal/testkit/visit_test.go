@@ -117,10 +117,14 @@ func TestReferenceAsksNoOtherHost(t *testing.T) {
 		path, scheme string
 		want         []string
 	}{
-		"docs-light.png":      {"/docs", "light", []string{"light-mode", "List devices", "webhooks"}},
-		"message-dark.png":    {"/docs#tag/messages/POST/v1/messages", "dark", []string{"dark-mode", "Send a message", "whenDisconnected"}},
-		"changelog-light.png": {"/docs/changelog", "light", []string{"<h1>Changelog</h1>", "<code>GET /v1/usage</code>"}},
-		"problem-dark.png":    {"/problems/device-not-connected", "dark", []string{"<h1>Device not connected</h1>"}},
+		"docs-light.png": {"/docs", "light", []string{"light-mode", "List devices", "webhooks"}},
+		"message-dark.png": {
+			"/docs#tag/messages/POST/v1/messages", "dark", []string{"dark-mode", "Send a message", "whenDisconnected"},
+		},
+		"changelog-light.png": {
+			"/docs/changelog", "light", []string{"<h1>Changelog</h1>", "<code>GET /v1/usage</code>"},
+		},
+		"problem-dark.png": {"/problems/device-not-connected", "dark", []string{"<h1>Device not connected</h1>"}},
 	} {
 		dom := v.open(k.URL()+tt.path, tt.scheme, picture)
 		for _, words := range tt.want {
