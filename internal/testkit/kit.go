@@ -107,7 +107,9 @@ func start(tb testing.TB, databaseURL string, keepStart bool) *Kit {
 // same simulated vendor and storage of files. It stops at the end of the test, before the first one.
 func (k *Kit) Another() *Kit {
 	k.t.Helper()
-	other := &Kit{t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared, keepStart: k.keepStart}
+	other := &Kit{
+		t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared, keepStart: k.keepStart,
+	}
 	other.Config.Dir = dir(k.t)
 	k.t.Cleanup(other.Stop)
 	other.Boot()
