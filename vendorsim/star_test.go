@@ -28,7 +28,16 @@ func (c *client) synced() {
 func (c *client) star(id string, fromMe, starred bool) {
 	c.t.Helper()
 	chat := c.lidOf(bob)
-	if err := c.wa.SendAppState(c.t.Context(), appstate.BuildStar(chat, chat, id, fromMe, starred)); err != nil {
+	send := func() error {
+		return c.wa.SendAppState(c.t.Context(), appstate.BuildStar(chat, chat, id, fromMe, starred))
+	}
+	err := send()
+	if errors.Is(err, whatsmeow.ErrAppStateUpdate) {
+		// whatsmeow repeats a patch that comes after another one by itself. But it may be told of the other
+		// one at the same time, and then forgets the version that it has just learned.
+		err = send()
+	}
+	if err != nil {
 		c.t.Fatalf("star: %v", err)
 	}
 }
