@@ -65,7 +65,7 @@ func (a *App) runSessions(ctx, work context.Context) error {
 	defer context.AfterFunc(ctx, func() { a.leases.Quit(); stop() })()
 	err := a.engine.Run(sessions)
 	if e := a.leases.ReleaseAll(context.WithoutCancel(work)); e != nil {
-		a.log.Warn("other servers get the devices of this one when its lease is over", "error", e)
+		a.log.WarnContext(work, "other servers get the devices of this one when its lease is over", "error", e)
 	}
 	return err
 }
