@@ -19,7 +19,7 @@ import (
 
 var (
 	nodes  = flag.Int("nodes", 3, "how many servers share a database")
-	losses = flag.Int("losses", 2, "how often one of them is lost")
+	losses = flag.Int("losses", 1, "how often one of them is lost")
 )
 
 // node is one of several servers that share a database, with the wires to what it needs.
