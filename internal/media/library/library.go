@@ -375,8 +375,13 @@ func (l *Library) Sweep(ctx context.Context, before time.Time) error {
 // deleteOld deletes a blob, unless another server has stored it again since a time.
 func (l *Library) deleteOld(ctx context.Context, name blob.Name, before time.Time) error {
 	info, err := l.blobs.Stat(ctx, name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Modified.Before(before) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Modified.Before(before):
 		return nil
 	}
-	return errors.Join(err, l.blobs.Delete(ctx, name))
+	return l.blobs.Delete(ctx, name)
 }
