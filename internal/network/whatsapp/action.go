@@ -54,9 +54,12 @@ func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE
 		Chat: to, Sender: c.author(to, m.Target), IsFromMe: m.Target.FromMe,
 	}}
 	msg, err := c.cli.BuildPollVote(ctx, poll, m.Content.Poll.Options)
-	if err != nil {
+	switch {
+	case errors.Is(err, whatsmeow.ErrOriginalMessageSecretNotFound):
 		const detail = "the secret of the poll is not known, so nobody could read the vote"
 		return nil, &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
+	case err != nil:
+		return nil, redact("vote", err)
 	}
 	return msg, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,6 +193,44 @@ func TestSendWithoutACopyForTheRecipientIsNoSuccess(t *testing.T) {
 	}
 	if now := len(w.vendor.Ledger(0, 0)); now != ledger {
 		t.Error("the vendor saw the message")
+	}
+}
+
+// cutting cuts the connection when sessions are looked up after one of them was deleted, which is right
+// before the keys for a new one are fetched.
+type cutting struct {
+	wastore.SessionStore
+	deleted atomic.Bool
+	cut     func()
+}
+
+func (c *cutting) DeleteSession(ctx context.Context, address string) error {
+	c.deleted.Store(true)
+	return c.SessionStore.DeleteSession(ctx, address)
+}
+
+func (c *cutting) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+	if c.deleted.Load() {
+		c.cut()
+	}
+	return c.SessionStore.GetManySessions(ctx, addresses)
+}
+
+func TestSendThatCannotFetchKeysMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	if _, err := c.Send(t.Context(), outbound("3EB000000000000000C5", friendNumber, "first")); err != nil {
+		t.Fatalf("send: %v", err)
+	}
+	live := c.Session.(*session).liveConn()
+	device := live.cli.Store
+	device.Identities = distrustful{device.Identities}
+	device.Sessions = &cutting{SessionStore: device.Sessions, cut: live.wire.abort}
+	_, err := c.Send(t.Context(), outbound("3EB000000000000000C6", friendNumber, "second"))
+	var rejected *network.Rejected
+	if err == nil || errors.As(err, &rejected) {
+		t.Errorf("send = %v, want an error that allows another attempt", err)
 	}
 }
 

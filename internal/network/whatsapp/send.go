@@ -51,10 +51,21 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		at, err = c.transmit(ctx, to, m)
 	}
 	if errors.Is(err, errNoCopy) {
-		const detail = "the message could not be encrypted for the recipient's phone"
-		return time.Time{}, &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
+		return time.Time{}, c.unencrypted(ctx, to)
 	}
 	return at, err
+}
+
+// unencrypted returns the error of a message that held no copy for the recipient's phone again. whatsmeow
+// also omits the copy if it gets no answer to its request for keys, for example because the connection has
+// ended. Then the message may be tried again.
+func (c *conn) unencrypted(ctx context.Context, to types.JID) error {
+	fetch := c.cli.DangerousInternals().FetchPreKeys //nolint:staticcheck // there is no other way
+	if _, err := fetch(ctx, []types.JID{to}); err != nil {
+		return unsent("fetch the recipient's keys", err)
+	}
+	const detail = "the message could not be encrypted for the recipient's phone"
+	return &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
 }
 
 // recipient returns the network's address of a chat, which is always a LID. A
