@@ -40,7 +40,8 @@ type Account struct {
 	Online     bool   `json:"online"` // at least one companion is logged in
 	Companions int    `json:"companions"`
 	Queued     int    `json:"queued"`   // nodes that the companions have not acknowledged
-	Replaced   int    `json:"replaced"` // connections of companions that were open when another one came, since the start
+	Logins     int    `json:"logins"`   // connections of companions since the start
+	Replaced   int    `json:"replaced"` // those that were open when another one came
 }
 
 // account is a number with its companions. Its fields are guarded by core.mu.
@@ -53,6 +54,7 @@ type account struct {
 	offlineUntil time.Time // logins are refused until then
 	mediaStatus  int       // the answer to every download, 0 for the file
 	stateQueries int       // by companions, since the start
+	logins       int       // connections since the start
 	replaced     int       // connections that were open when another one came
 }
 
@@ -125,6 +127,7 @@ func (v *Vendor) Accounts() []Account {
 			Online:     slices.ContainsFunc(a.companions, func(cp *companion) bool { return cp.conn != nil }),
 			Companions: len(a.companions),
 			Queued:     queued,
+			Logins:     a.logins,
 			Replaced:   a.replaced,
 		})
 	}

@@ -48,6 +48,7 @@ func TestLogoutOnThePhone(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")
 	c := link(t, v, alice)
+	c.synced()
 	fault(t, v, alice, vendorsim.FaultLogout)
 	if out := await[*events.LoggedOut](c, "LoggedOut", nil); out.OnConnect {
 		t.Errorf("event is %+v, want one of a running connection", out)
@@ -64,6 +65,7 @@ func TestRemovedCompanionIsRefused(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")
 	c := link(t, v, alice)
+	c.synced()
 	c.wa.Disconnect()
 	until(t, v, "alice is offline", func() bool { return !v.Accounts()[0].Online })
 	fault(t, v, alice, vendorsim.FaultLogout)
@@ -77,6 +79,7 @@ func TestBannedAccount(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")
 	c := link(t, v, alice)
+	c.synced()
 	fault(t, v, alice, vendorsim.FaultBan)
 	if out := await[*events.LoggedOut](c, "LoggedOut", nil); out.Reason != events.ConnectFailureMainDeviceGone {
 		t.Errorf("reason is %d, want 403", out.Reason)
@@ -139,6 +142,9 @@ func TestSecondLoginReplacesTheFirst(t *testing.T) {
 	second := newClient(t, v, first.device)
 	second.connect()
 	await[*events.StreamReplaced](first, "StreamReplaced", nil)
+	if a := v.Accounts()[0]; a.Logins != 2 || a.Replaced != 1 {
+		t.Errorf("%d logins, of which %d replaced an open connection, want 2 and 1", a.Logins, a.Replaced)
+	}
 }
 
 func TestSilentVendorAnswersNothing(t *testing.T) {

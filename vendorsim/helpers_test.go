@@ -13,6 +13,7 @@ import (
 
 	"go.mau.fi/libsignal/logger"
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/store/sqlstore"
@@ -175,6 +176,14 @@ func (c *client) link(v *vendorsim.Vendor, number string) {
 		c.t.Fatal(err)
 	}
 	await[*events.Connected](c, "Connected", nil)
+}
+
+// synced waits until the client has read all of the app state, and so fetches no more of it by itself.
+// A client that is logged out replaces its stores, which whatsmeow does not keep from such a fetch.
+func (c *client) synced() {
+	c.t.Helper()
+	last := appstate.AllPatchNames[len(appstate.AllPatchNames)-1]
+	await(c, "the last collection", func(e *events.AppStateSyncComplete) bool { return e.Name == last })
 }
 
 func (c *client) connect() {

@@ -94,6 +94,7 @@ func TestAnotherKeyIsLoggedOut(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")
 	c := link(t, v, alice)
+	c.synced()
 	c.wa.Disconnect()
 	c.device.NoiseKey = keys.NewKeyPair()
 	if err := c.wa.Connect(); err != nil {
@@ -109,6 +110,7 @@ func TestClientLogsOut(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")
 	c := link(t, v, alice)
+	c.synced()
 	if err := c.wa.Logout(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,7 @@ func (v logins) refusal(cp *companion, g greeting) waBinary.Attrs {
 
 // attach binds a connection to a companion. An older connection is told that it was replaced.
 func (v logins) attach(c *conn, cp *companion) {
+	cp.account.logins++
 	if old := cp.conn; old != nil {
 		cp.account.replaced++
 		old.sendLast(streamError("", "replaced"), linger)

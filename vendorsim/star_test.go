@@ -17,13 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// synced waits until the client has read all of the app state, and so fetches no more of it by itself.
-func (c *client) synced() {
-	c.t.Helper()
-	last := appstate.AllPatchNames[len(appstate.AllPatchNames)-1]
-	await(c, "the last collection", func(e *events.AppStateSyncComplete) bool { return e.Name == last })
-}
-
 // star changes the star of a message in the chat with bob.
 func (c *client) star(id string, fromMe, starred bool) {
 	c.t.Helper()
