@@ -155,24 +155,26 @@ func (w *world) killNode(n node, _ *rand.Rand) {
 }
 
 func (w *world) loseNode(n node, _ *rand.Rand) {
+	work := w.workOf(n)
 	n.kill()
-	w.takenOver(n, "killed")
+	w.takenOver(work, "killed")
 	w.bootNode(n.gateway)
 }
 
 func (w *world) stopNode(n node, _ *rand.Rand) {
-	began := time.Now()
+	work := w.workOf(n)
 	n.serve("")
 	if err := n.running().stop(patience(w.t)); err != nil {
 		w.t.Errorf("a server's stop: %v", err)
 	}
-	w.takenOverSince(began, n, "stopped")
+	w.takenOver(work, "stopped")
 	w.bootNode(n.gateway)
 }
 
 func (w *world) holdNode(n node, _ *rand.Rand) {
+	work := w.workOf(n)
 	release := n.hold()
-	w.takenOver(n, "held up")
+	w.takenOver(work, "held up")
 	release()
 }
 
@@ -183,9 +185,9 @@ func (w *world) pauseNode(n node, r *rand.Rand) {
 }
 
 func (w *world) cutFromDatabase(n node, _ *rand.Rand) {
-	before := w.replaced()
+	before, work := w.replaced(), w.workOf(n)
 	mend := n.database.cut()
-	w.takenOver(n, "cut off from the database")
+	w.takenOver(work, "cut off from the database")
 	if now := w.replaced(); now != before {
 		w.seen = append(w.seen, chaos.Violation{
 			Rule: chaos.TwoConnections, ID: n.id(w.t),
@@ -240,24 +242,64 @@ func (o takeovers) String() string {
 	return s.String()
 }
 
-// takenOver waits until all devices are connected, and none of them by a server.
-func (w *world) takenOver(n node, what string) {
-	w.t.Helper()
-	w.takenOverSince(time.Now(), n, what)
+// work is what a server did before it was lost.
+type work struct {
+	server string
+	began  time.Time
+	logins map[string]int // for each number of its devices, how often they had connected
 }
 
-func (w *world) takenOverSince(began time.Time, n node, what string) {
+func (w *world) workOf(n node) work {
 	w.t.Helper()
-	id := n.id(w.t)
+	lost := work{server: n.id(w.t), logins: map[string]int{}}
+	logins := w.logins()
+	for _, d := range w.owned() {
+		if d.Owner == lost.server {
+			number := w.numberOf(d.Device)
+			lost.logins[number] = logins[number]
+		}
+	}
+	lost.began = time.Now()
+	return lost
+}
+
+// numberOf returns the phone number of a device.
+func (w *world) numberOf(id string) string {
+	w.t.Helper()
+	i := slices.IndexFunc(w.devices, func(d device) bool { return d.id == id })
+	if i < 0 {
+		w.t.Fatalf("the database has a device %s, which was not linked", id)
+	}
+	return w.devices[i].number
+}
+
+func (w *world) logins() map[string]int {
+	n := map[string]int{}
+	for _, a := range w.accounts() {
+		n[a.Number] = a.Logins
+	}
+	return n
+}
+
+// takenOver waits until all devices are connected, none of them by the lost server, and its own ones have
+// connected again.
+func (w *world) takenOver(lost work, what string) {
+	w.t.Helper()
 	w.await("the devices of a server that is "+what+" to be connected elsewhere", func() bool {
+		now := w.logins()
+		for number, before := range lost.logins {
+			if now[number] == before {
+				return false
+			}
+		}
 		return !slices.ContainsFunc(w.owned(), func(d chaos.Owned) bool {
-			return d.Status != "connected" || d.Owner == id || d.Owner == ""
+			return d.Status != "connected" || d.Owner == lost.server || d.Owner == ""
 		})
 	})
 	if w.takeovers == nil {
 		w.takeovers = takeovers{}
 	}
-	w.takeovers[what] = append(w.takeovers[what], time.Since(began))
+	w.takeovers[what] = append(w.takeovers[what], time.Since(lost.began))
 }
 
 // isSpread reports whether all devices are connected and each server has some of them.

@@ -317,6 +317,7 @@ type account struct {
 	Online bool
 	Queued int
 
+	Logins   int
 	Replaced int
 }
 
