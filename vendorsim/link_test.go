@@ -27,7 +27,7 @@ func TestLinkedAccountIsListed(t *testing.T) {
 		t.Fatalf("accounts are %+v, want one", accounts)
 	}
 	got := accounts[0]
-	want := vendorsim.Account{Number: alice, LID: got.LID, Linked: true, Online: true, Companions: 1}
+	want := vendorsim.Account{Number: alice, LID: got.LID, Linked: true, Online: true, Companions: 1, Logins: 1}
 	if got != want || got.LID == "" {
 		t.Errorf("account is %+v, want %+v", got, want)
 	}

@@ -44,7 +44,7 @@ type API struct {
 	bodies   *schema.Checker
 	streams  *streams
 	uploads  *uploads
-	document func() (document, error) // encoded for the first reader
+	document func() (document, error) // made for the first reader
 }
 
 // Options configure an API.
@@ -63,22 +63,28 @@ func New(opts Options) (*API, error) {
 	}
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
-		problems: problem.NewWriter(opts.BaseURL, opts.Log), mux: http.NewServeMux(), scopes: scopes(),
+		problems: problem.NewWriter(opts.BaseURL, opts.Log), scopes: scopes(),
 		throttle: newThrottle(), uploads: newUploads(),
 	}
 	a.streams = newStreams(a.gateway, a.scopes)
-	doc := spec.New(a.baseURL, opts.Sandbox)
+	if _, err := a.build(opts.Sandbox); err != nil {
+		return nil, err
+	}
+	a.document = sync.OnceValues(func() (document, error) { return a.describe(opts.Sandbox) })
+	a.mux.HandleFunc("GET /v1/openapi.json", a.serveDocument)
+	return a, nil
+}
+
+// build sets up the operations, and returns the part of the document that they need at work.
+func (a *API) build(sandbox bool) (*huma.OpenAPI, error) {
+	doc := spec.New(a.baseURL, sandbox)
 	doc.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[List[loggedEvent]](), reflect.TypeFor[List[spec.Event]]())
+	a.mux = http.NewServeMux()
 	a.huma = humago.New(a.mux, config(doc, a.ownProblem))
 	a.huma.UseMiddleware(a.guard)
 	a.bodies = schema.NewChecker(doc.Components.Schemas)
 	a.routes()
-	if err := errors.Join(a.checkScopes(), a.prepareBodies()); err != nil {
-		return nil, err
-	}
-	a.document = sync.OnceValues(func() (document, error) { return newDocument(doc) })
-	a.mux.HandleFunc("GET /v1/openapi.json", a.serveDocument)
-	return a, spec.Finish(doc, a.problems)
+	return doc, errors.Join(a.checkScopes(), a.prepareBodies())
 }
 
 // Handler serves the API behind the front door, and answers every other path

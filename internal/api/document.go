@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"strconv"
 
 	"postern/internal/api/spec"
 	"postern/internal/obs"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // document is the OpenAPI document as it is served.
@@ -19,7 +18,14 @@ type document struct {
 	tag  string // the entity tag
 }
 
-func newDocument(doc *huma.OpenAPI) (document, error) {
+// describe makes the document. It completes a copy of the part that the operations need at work, because
+// they read theirs while it is completed.
+func (a *API) describe(sandbox bool) (document, error) {
+	described := *a
+	doc, err := described.build(sandbox)
+	if err := errors.Join(err, spec.Finish(doc, a.problems)); err != nil {
+		return document{}, err
+	}
 	b, err := spec.Encode(doc)
 	sum := sha256.Sum256(b)
 	return document{b, `W/"` + hex.EncodeToString(sum[:8]) + `"`}, err
