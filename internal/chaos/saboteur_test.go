@@ -27,25 +27,25 @@ var saboteurs = []saboteur{
 	{failpoint.AcknowledgeEarly, named(chaos.AcknowledgedLost), 3},
 	{failpoint.NeverFinish, named(chaos.Unfinished), 0},
 	{failpoint.SendUnderTwoIDs, named(chaos.OtherNetworkID, chaos.SecondNetworkID), 0},
-	{failpoint.NeverTake, named(chaos.NotTaken), 0},
 	{failpoint.KeepTwice, named(chaos.KeptTwice), 0},
-	{failpoint.TellNever, named(chaos.NoEvent), 0},
-	{failpoint.KeepOtherText, named(chaos.ChangedInbound), 0},
 	{failpoint.PretendDelivered, named(chaos.Undelivered), 0},
 	{failpoint.ForgetEvent, named(chaos.NoEvent, chaos.NotInLog, chaos.SequenceHole), 0},
-	{failpoint.SpendTwice, named(chaos.QuotaOff), 0},
 	{failpoint.RefundSent, named(chaos.WrongEnd, chaos.RefundedSent), 0},
 	{failpoint.ForgetIdempotency, named(chaos.TwoEffects), 0},
-	{failpoint.SendOtherFile, named(chaos.FileChanged), 0},
-	{failpoint.LogText, named(chaos.Leaked), 0},
 	{failpoint.LoseAction, named(chaos.ActionLost), 0},
-	{failpoint.SendNewestFirst, named(chaos.Disordered), 0},
 	{failpoint.LoseFile, named(chaos.FileLost, chaos.FileMissing), 0},
 }
 
 // furtherSaboteurs are tried with -everything. The last ones repeat mistakes, with and without
 // kills.
 var furtherSaboteurs = []saboteur{
+	{failpoint.NeverTake, named(chaos.NotTaken), 0},
+	{failpoint.TellNever, named(chaos.NoEvent), 0},
+	{failpoint.KeepOtherText, named(chaos.ChangedInbound), 0},
+	{failpoint.SpendTwice, named(chaos.QuotaOff), 0},
+	{failpoint.SendOtherFile, named(chaos.FileChanged), 0},
+	{failpoint.LogText, named(chaos.Leaked), 0},
+	{failpoint.SendNewestFirst, named(chaos.Disordered), 0},
 	{failpoint.RefuseGood, named(chaos.WrongAnswer), 0},
 	{failpoint.FailGood, named(chaos.WrongEnd), 0},
 	{failpoint.PretendSent, named(chaos.SentUnread), 0},

@@ -433,7 +433,7 @@ func TestPagesOfASearchMissNothing(t *testing.T) {
 				}
 			}
 			for _, q := range []MessageSearch{{Text: tt.query}, {Text: tt.query, DeviceID: d.ID, Since: 1}} {
-				if got := finds(t, db, d.WorkspaceID, q, 20); !slices.Equal(got, ids) {
+				if got := finds(t, db, d.WorkspaceID, q, 100); !slices.Equal(got, ids) {
 					t.Errorf("%+v finds %d messages, want %d", q, len(got), len(ids))
 				}
 			}

@@ -50,7 +50,7 @@ func TestBacklogOfAnOutageIsDeliveredWhenItEnds(t *testing.T) {
 		"one event":            {1, 0, time.Minute, 10 * time.Second},
 		"a minute":             {100, 500 * time.Millisecond, time.Minute, 10 * time.Second},
 		"a minute, at once":    {100, 0, time.Minute, 10 * time.Second},
-		"ten minutes":          {1000, 500 * time.Millisecond, 10 * time.Minute, 30 * time.Second},
+		"ten minutes":          {300, 2 * time.Second, 10 * time.Minute, 30 * time.Second},
 		"ten minutes, at once": {1000, 0, 10 * time.Minute, 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestRefusedEventsDoNotHoldUpARecovery(t *testing.T) {
 			return egress.Answer{Status: 200}, nil
 		}
 		w.start(d)
-		const refused, accepted = 3, 1000
+		const refused, accepted = 3, 300
 		for range refused {
 			w.receive("refused")
 		}
