@@ -47,8 +47,8 @@ func startBrowser(t *testing.T, more ...string) *browser {
 	t.Helper()
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "chromium", append([]string{
-		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+	cmd := exec.CommandContext(ctx, "chromium-headless-shell", append([]string{
+		"--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--remote-debugging-port=0", "--user-data-dir=" + dir,
 	}, append(more, "about:blank")...)...)
 	cmd.Env = append(os.Environ(), "HOME="+dir)
@@ -56,7 +56,7 @@ func startBrowser(t *testing.T, more ...string) *browser {
 	cmd.Stderr, cmd.WaitDelay = &b.log, 5*time.Second
 	if err := cmd.Start(); err != nil {
 		cancel()
-		t.Fatalf("start chromium, which \"make deps\" installs: %v", err)
+		t.Fatalf("start chromium-headless-shell, which \"make deps\" installs: %v", err)
 	}
 	b.end = sync.OnceFunc(func() {
 		defer time.AfterFunc(testkit.Wait, cancel).Stop()

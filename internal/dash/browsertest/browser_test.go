@@ -50,9 +50,9 @@ type browser struct {
 // chromium is the one process of Chromium that all tests share. Each browser is a
 // window in it with a profile of its own.
 var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
-	const path = "/usr/bin/chromium"
+	const path = "/usr/bin/chromium-headless-shell"
 	if _, err := os.Stat(path); err != nil {
-		return nil, errors.New("there is no chromium; make deps installs it")
+		return nil, errors.New("there is no chromium-headless-shell; make deps installs it")
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
