@@ -16,10 +16,10 @@ import (
 // and whether it was sent.
 type exchange struct {
 	ctx  context.Context
-	sent atomic.Bool // the request's head was written to a connection that was open
-	h1   *h1Conn     // nil with HTTP/2
-	sock *socket     // nil before the request has a connection
-	open atomic.Bool // the connection was open when the transport chose it
+	sent atomic.Int32 // how often the request's head was written to a connection that was open
+	h1   *h1Conn      // nil with HTTP/2
+	sock *socket      // nil before the request has a connection
+	open atomic.Bool  // the connection was open when the transport chose it
 }
 
 var identity = []string{"identity"} //nolint:gochecknoglobals // shared by all requests, never changed
@@ -38,7 +38,7 @@ func (x *exchange) request(ctx context.Context, to *url.URL, header http.Header,
 	r := &http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: header, Body: http.NoBody}
 	if len(body) > 0 {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		r.GetBody = again(body)
+		r.GetBody = func() (io.ReadCloser, error) { return x.again(body) }
 	}
 	return r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: x.gotConn, WroteHeaders: x.wroteHeaders,
@@ -47,16 +47,16 @@ func (x *exchange) request(ctx context.Context, to *url.URL, header http.Header,
 
 const idempotencyKey = "Idempotency-Key"
 
-// again returns a function for [http.Request.GetBody] that allows one repetition.
-func again(body []byte) func() (io.ReadCloser, error) {
-	used := false
-	return func() (io.ReadCloser, error) {
-		if used {
-			return nil, &Error{Reset, errors.New("the connection ended twice before an answer")}
-		}
-		used = true
-		return io.NopCloser(bytes.NewReader(body)), nil
+// maxSent is how often a request may be sent: a kept connection may end as soon as the request is written.
+const maxSent = 2
+
+// again returns the body for another connection. Connections that were closed before the request was
+// written to them do not count: there are no more of them than the transport keeps.
+func (x *exchange) again(body []byte) (io.ReadCloser, error) {
+	if x.sent.Load() >= maxSent {
+		return nil, &Error{Reset, errors.New("the connection ended twice before an answer")}
 	}
+	return io.NopCloser(bytes.NewReader(body)), nil
 }
 
 // gotConn is called before the request is written to a connection. It closes a
@@ -68,7 +68,7 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	switch c := info.Conn.(type) {
 	case *h1Conn:
 		x.h1, x.sock = c, c.sock
-		if info.Reused && (x.sent.Load() || !c.sock.quiet(x.ctx)) {
+		if info.Reused && (x.sent.Load() > 0 || !c.sock.quiet(x.ctx)) {
 			_ = c.Close() // the transport sees that it is closed
 		}
 	case *tls.Conn:
@@ -92,13 +92,13 @@ func (x *exchange) begin() {
 
 func (x *exchange) wroteHeaders() {
 	if x.open.Load() {
-		x.sent.Store(true)
+		x.sent.Add(1)
 	}
 }
 
 // missed reports whether the exchange failed because the chosen connection was closed
 // between two exchanges. With HTTP/1 the transport itself then takes another one.
-func (x *exchange) missed() bool { return x.sock != nil && !x.open.Load() && !x.sent.Load() }
+func (x *exchange) missed() bool { return x.sock != nil && !x.open.Load() && x.sent.Load() == 0 }
 
 // end tells the socket that the exchange is over.
 func (x *exchange) end() {
