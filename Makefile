@@ -29,9 +29,10 @@ LONGEST  := ./internal/testkit ./internal/store
 PARALLEL ?= -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 QUICK    := -vet=off -ldflags="-s -w"
 
-# These packages test requests of one caller after another, on one server for each test; what happens at the
-# same time is tested elsewhere. The detector is left to "make test-long".
-ALONE := ./internal/api ./internal/dash
+# These packages test requests of one caller after another, commands, or functions that share nothing; what
+# happens at the same time is tested elsewhere. The detector is left to "make test-long".
+ALONE := ./internal/api ./internal/api/schema ./internal/api/spec ./internal/dash ./internal/problem \
+         ./internal/media/smalljpeg ./cmd/postern
 
 # The databases of tests are in memory if it has room for them: the tests of webhook took 114 s on a disk, and
 # 46 s in memory. "make chaos" and "make bench" use the disk.
@@ -73,7 +74,7 @@ test: deps ## run every test, with the race detector for our packages
 .PHONY: race-test plain-test failpoint-test chaos-test
 race-test:
 	CGO_ENABLED=1 GOGC=400 $(GO) test $(RACE) $(QUICK) $(PARALLEL) -timeout 60m $(LONGEST) \
-	  $$($(GO) list ./... | grep -vE '^postern/internal/(chaos|api|dash)$$')
+	  $$($(GO) list ./... | grep -vxF "$$(printf '%s\n' postern/internal/chaos $$($(GO) list $(ALONE)))")
 
 plain-test:
 	GOGC=400 $(GO) test $(QUICK) $(PARALLEL) -timeout 60m $(ALONE)
