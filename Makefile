@@ -100,7 +100,7 @@ docs-assets: ## copy the script for /docs from its npm package
 
 .PHONY: browser-test
 browser-test: ## test the dashboard in Chromium (PICTURES=directory for screenshots)
-	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && $(GO) test ./... $(PARALLEL) -count=1 -timeout 60m -args -pictures "$(PICTURES)"
+	cd internal/dash/browsertest && $(GO) vet -composites=false ./... && GOGC=400 $(GO) test ./... $(PARALLEL) -count=1 -timeout 60m -args -pictures "$(PICTURES)"
 
 .PHONY: web web-check
 web: ## build the dashboard's style sheet, scripts and templates (docs/decisions/0012)

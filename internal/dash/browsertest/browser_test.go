@@ -54,7 +54,7 @@ var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, errors.New("there is no chromium-headless-shell; make deps installs it")
 	}
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, leave := chromedp.NewContext(ctx)
