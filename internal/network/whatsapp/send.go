@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -58,10 +59,13 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 
 // unencrypted returns the error of a message that held no copy for the recipient's phone again. whatsmeow
 // also omits the copy if it gets no answer to its request for keys, for example because the connection has
-// ended. Then the message may be tried again.
+// ended. Then the message may be tried again, unless the vendor refuses the request for good.
 func (c *conn) unencrypted(ctx context.Context, to types.JID) error {
 	fetch := c.cli.DangerousInternals().FetchPreKeys //nolint:staticcheck // there is no other way
-	if _, err := fetch(ctx, []types.JID{to}); err != nil {
+	var iq *whatsmeow.IQError
+	_, err := fetch(ctx, []types.JID{to})
+	refused := errors.As(err, &iq) && iq.Code/100 == 4 && iq.Code != http.StatusTooManyRequests
+	if err != nil && !refused {
 		return unsent("fetch the recipient's keys", err)
 	}
 	const detail = "the message could not be encrypted for the recipient's phone"
