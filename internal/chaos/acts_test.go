@@ -186,6 +186,7 @@ func (d *driver) request(a chaos.Act, s subject) {
 		}
 		status, _ := d.ask(url, method, "/v1/messages/"+s.id+path, body, "")
 		if status == http.StatusAccepted {
+			d.see("outbound " + a.Kind)
 			if err := d.notes.Write(chaos.Call{Acted: &a}); err != nil {
 				d.w.t.Error(err)
 			}
@@ -207,8 +208,22 @@ func (d *driver) contact(ctx context.Context, a chaos.Act, s subject) bool {
 	}
 	select {
 	case <-d.fact(fact(chaos.EventOf(a.Kind), s.id, a.Text)):
+		d.see("inbound " + a.Kind)
 		return true
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// see notes that an action of a direction and kind was accepted or arrived.
+func (d *driver) see(act string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen[act] = true
+}
+
+func (d *driver) hasSeen(act string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seen[act]
 }

@@ -51,6 +51,7 @@ type driver struct {
 	accepted map[string][]string // ids of accepted messages, by the URL of the process that answered
 	wrote    map[string]subject  // what contacts wrote, by its text
 	facts    map[string]chan struct{}
+	seen     map[string]bool // actions that were accepted or arrived, such as "outbound vote"
 }
 
 // newDriver returns a driver that does nothing yet.
@@ -58,7 +59,7 @@ func newDriver(w *world, client *http.Client) *driver {
 	return &driver{
 		w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1), http: client,
 		accepted: map[string][]string{}, subjects: map[string]chan subject{}, wrote: map[string]subject{},
-		facts: map[string]chan struct{}{},
+		facts: map[string]chan struct{}{}, seen: map[string]bool{},
 	}
 }
 
