@@ -146,7 +146,9 @@ func (w *world) underWay() string {
 
 // unwritten looks for messages that were answered for and are not in the database: those
 // accepted with a 202, and those acknowledged to the vendor. A mistake may lose some of
-// them at a kill; then only those since the last kill count.
+// them at a kill; then only those count that were accepted or arrived after the last kill. One that
+// arrived before may be lost although it is acknowledged afterwards: a later message's write has kept
+// the state of the session, so that the lost one is taken for a duplicate.
 func (w *world) unwritten() string {
 	var missing []string
 	note := func(id string) {
@@ -160,7 +162,7 @@ func (w *world) unwritten() string {
 	}
 	for _, e := range w.ledger() {
 		if e.Direction == "inbound" && e.AckedAt != nil && e.Refused == 0 &&
-			(!w.opts.loses() || e.AckedAt.After(w.since)) {
+			(!w.opts.loses() || e.ArrivedAt.After(w.since)) {
 			note(e.NetworkID)
 		}
 	}
