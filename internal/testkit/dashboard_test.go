@@ -57,10 +57,14 @@ func TestLogOfTheDashboardNamesPagesAndUsers(t *testing.T) {
 	post(link, url.Values{"workspace": {"canary"}, "email": {email}, "password": {password}})
 	post(k.URL()+"/devices", url.Values{"name": {"canary"}})
 	post(k.URL()+"/signin", url.Values{"email": {email}, "password": {"not the canary"}})
-	log := k.Log.String()
+	var log string
+	testkit.Eventually(t, "the last request is in the log", func() (bool, any) {
+		log = k.Log.String() // a line is written after its response
+		return strings.Contains(log, `"route":"/signin"`), log
+	})
 	for _, want := range []string{
 		`"route":"/setup/{token}"`, `"method":"POST","route":"/devices"`, `"user_id":"usr_`,
-		`"workspace":"ws_`, `"route":"/signin"`,
+		`"workspace":"ws_`,
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s", want)

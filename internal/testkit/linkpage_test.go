@@ -111,6 +111,7 @@ func TestLinkPageIsForOneBrowser(t *testing.T) {
 	if a := enter(c, d, map[string]any{"phoneNumber": phone}); a.Status != 200 {
 		t.Fatalf("scan = %d %s", a.Status, a.Body)
 	}
+	c.Await(d.ID, postern.Connected)
 	one.sees("GET", p.URL, 200, "Your phone is linked", "not", "<svg", `http-equiv="refresh"`, "page.js")
 	if log := k.Log.String(); strings.Contains(log, token) {
 		t.Error("the page's token is in the log")
