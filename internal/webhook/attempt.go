@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (a *attempt) run(ctx context.Context, answered func(verdict, postern.Time),
 	reason := reasonOf(err)
 	o := a.outcome(began, now(), answer, reason)
 	answered(verdictOf(answer, reason), o.NotBefore)
-	a.observe(ctx, o)
+	a.observe(ctx, o, err)
 	a.db.Deliveries.FinishAttemptThen(o, func(err error) {
 		if err == nil {
 			recorded(fateOf(o))
@@ -189,8 +190,8 @@ func answerText(body []byte) string {
 	return strings.ToValidUTF8(text[:answerBytes], "")
 }
 
-// observe counts and logs an attempt.
-func (a *attempt) observe(ctx context.Context, o store.Attempt) {
+// observe counts and logs an attempt, which has failed with err.
+func (a *attempt) observe(ctx context.Context, o store.Attempt, err error) {
 	took := time.Duration(o.Ended-o.At) * time.Millisecond
 	a.metrics.attempts.WithLabelValues(outcome(o.Reason)).Inc()
 	a.metrics.duration.Observe(took.Seconds())
@@ -202,7 +203,21 @@ func (a *attempt) observe(ctx context.Context, o store.Attempt) {
 	}
 	a.log.InfoContext(ctx, "webhook attempt", "workspace", a.endpoint.WorkspaceID, "endpoint", o.EndpointID,
 		"delivery", o.DeliveryID, "event", a.delivery.EventID, "attempt", o.Number, "status", o.HTTPStatus,
-		"reason", o.Reason, "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
+		"reason", o.Reason, "error", causeOf(err), "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
+}
+
+// causeOf returns the error behind a reason, without addresses. It is "" for errors that may name the
+// host, or quote its response, which may quote the event.
+func causeOf(err error) string {
+	switch reasonOf(err) {
+	case egress.Connect, egress.Timeout, egress.Reset:
+	default:
+		return ""
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Op + ": " + op.Err.Error()
+	}
+	return errors.Unwrap(err).Error()
 }
 
 // record retries to store an outcome after the storage has failed with err. Until
