@@ -62,12 +62,13 @@ func (a *App) runSessions(ctx, work context.Context) error {
 	}
 	sessions, stop := context.WithCancel(work)
 	defer stop()
-	defer context.AfterFunc(ctx, func() { a.leases.Quit(); stop() })()
-	err := a.engine.Run(sessions)
-	if e := a.leases.ReleaseAll(context.WithoutCancel(work)); e != nil {
-		a.log.WarnContext(work, "other servers get the devices of this one when its lease is over", "error", e)
-	}
-	return err
+	defer context.AfterFunc(ctx, func() {
+		if err := a.leases.Leave(work); err != nil {
+			a.log.WarnContext(work, "other servers get some devices of this one only when it has stopped", "error", err)
+		}
+		stop()
+	})()
+	return a.engine.Run(sessions)
 }
 
 // leadCheck is how often a server looks whether it does what only one may do.

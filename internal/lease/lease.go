@@ -55,7 +55,7 @@ type Holder struct {
 	leaving    map[postern.DeviceID]struct{} // devices that are handed over, until they are released
 	ending     map[postern.DeviceID]struct{} // devices that were lost, until their sessions have ended
 	delivering bool                          // deliveries of the lease that has ended may still be made
-	stopped    chan struct{}                 // readable when something of leaving, ending or delivering has changed
+	stopped    chan struct{}                 // closed and replaced when leaving, ending or delivering changes
 	endpoints  map[postern.EndpointID]bool   // whether it is ours; those of others until something changes
 	leads      bool
 	held       bool
@@ -81,7 +81,7 @@ func newHolder(db *store.Store, log *slog.Logger, n store.Node) *Holder {
 		Ended: newBox[struct{}, struct{}](), Changed: newBox[struct{}, struct{}](),
 		wanted:  newBox[postern.DeviceID, struct{}](),
 		devices: map[postern.DeviceID]struct{}{}, leaving: map[postern.DeviceID]struct{}{},
-		ending: map[postern.DeviceID]struct{}{}, stopped: make(chan struct{}, 1),
+		ending: map[postern.DeviceID]struct{}{}, stopped: make(chan struct{}),
 		endpoints: map[postern.EndpointID]bool{},
 	}
 }
@@ -217,21 +217,32 @@ func (h *Holder) end() {
 // the old one: with the new term, what that still writes would no longer be refused.
 func (h *Holder) rejoin(ctx context.Context) error {
 	h.end()
-	for !h.isIdle() {
-		select {
-		case <-h.stopped:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := h.awaitIdle(ctx); err != nil {
+		return err
 	}
 	h.log.WarnContext(ctx, "this server had lost its lease, and takes a new one")
 	return h.Join(ctx)
 }
 
-func (h *Holder) isIdle() bool {
+// awaitIdle waits until nothing is done any more for what was lost or is handed over.
+func (h *Holder) awaitIdle(ctx context.Context) error {
+	for {
+		changed, idle := h.isIdle()
+		if idle {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *Holder) isIdle() (changed <-chan struct{}, idle bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.ending)+len(h.leaving) == 0 && !h.delivering
+	return h.stopped, len(h.ending)+len(h.leaving) == 0 && !h.delivering
 }
 
 // Stopped notes that nothing is done any more for a device that was lost.
@@ -244,15 +255,13 @@ func (h *Holder) DeliveriesStopped() {
 	h.note(func() { h.delivering = false })
 }
 
-// note changes what rejoin waits for.
+// note changes what awaitIdle waits for.
 func (h *Holder) note(change func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	change()
-	select {
-	case h.stopped <- struct{}{}:
-	default:
-	}
+	close(h.stopped)
+	h.stopped = make(chan struct{})
 }
 
 // renew renews the lease, and takes or hands over devices to even out the load.
@@ -302,10 +311,20 @@ func (h *Holder) take(list []store.Claim, err error) error {
 		return err
 	}
 	for _, c := range list {
-		h.devices[c.Device] = struct{}{}
-		h.Gained.Put(c.Device, c)
+		h.own(c)
 	}
 	return nil
+}
+
+// own notes a device that this server owns. If it is stopping, the device is released again. The
+// caller holds h.mu.
+func (h *Holder) own(c store.Claim) {
+	if h.quitting {
+		h.letGo(c.Device)
+		return
+	}
+	h.devices[c.Device] = struct{}{}
+	h.Gained.Put(c.Device, c)
 }
 
 // compare compares the devices of this server with what the database says: it differs after a commit
@@ -330,8 +349,7 @@ func (h *Holder) compare(ctx context.Context) error {
 		owned[id] = struct{}{}
 		_, has := h.devices[id]
 		if _, skipped := skip[id]; !has && !skipped {
-			h.devices[id] = struct{}{}
-			h.Gained.Put(id, store.Claim{Device: id})
+			h.own(store.Claim{Device: id})
 		}
 	}
 	for id := range h.devices {
@@ -381,26 +399,24 @@ func (h *Holder) Release(ctx context.Context, id postern.DeviceID) (err error) {
 	return err
 }
 
-// Quit makes this server take nothing new, because it stops, and do nothing any more that only one
-// server may do.
-func (h *Holder) Quit() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.quitting = true
-}
-
-// ReleaseAll gives up all devices, whose sessions have ended, before the server gives up its lease.
-func (h *Holder) ReleaseAll(ctx context.Context) error {
-	if !h.Shared() {
-		return nil
-	}
+// Leave hands over all devices, each as soon as nothing is done for it any more, because this server
+// stops. From now on the server takes nothing new, and does nothing that only one server may do. Leave
+// returns when all devices are released, or when ctx or the time of a lease is over.
+func (h *Holder) Leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	h.mu.Lock()
-	ids := slices.Collect(maps.Keys(h.devices))
-	clear(h.devices)
+	h.quitting = true
 	h.mu.Unlock()
-	return h.db.Nodes.Retire(ctx, h.self(), ids)
+	if err := h.db.Nodes.Leave(ctx, h.self()); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	for id := range h.devices {
+		h.letGo(id)
+	}
+	h.mu.Unlock()
+	return h.awaitIdle(ctx)
 }
 
 // claimWanted takes the devices that are wanted here and that nobody owns. Those that are to be

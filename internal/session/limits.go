@@ -27,6 +27,7 @@ const (
 	smallestBatch  = 1 + devicePreparations // the files of the messages behind the first are prepared ahead
 	replyTime      = 24 * time.Hour         // after an inbound message, during which no pace applies to replies
 	sendGrace      = 5 * time.Second        // for sends in progress when the server stops
+	moveGrace      = time.Second            // for a send in progress when another server gets the device
 	storeRetryWait = 2 * time.Second
 
 	// codesAgain is the remaining time of a link attempt below which no new codes

@@ -60,7 +60,7 @@ func (e sharing) lose(ctx context.Context, id postern.DeviceID, orderly bool) {
 	s, l := e.supervisors[id], e.live[id]
 	e.mu.Unlock()
 	if l != nil && orderly {
-		l.stop(sendGrace)
+		l.stop(moveGrace)
 	}
 	if s != nil {
 		s.stop()

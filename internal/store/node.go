@@ -34,7 +34,7 @@ func (s Nodes) Join(ctx context.Context, n Node, lease time.Duration) (Node, err
 		t.Wake(NodesChanged, "")
 		return t.Row(`INSERT INTO node (id, term, name, started_at, lease_until)
 			VALUES ($1, 1, $2, `+serverMillis+`, `+serverMillis+` + $3)
-			ON CONFLICT (id) DO UPDATE SET term = node.term + 1, name = excluded.name,
+			ON CONFLICT (id) DO UPDATE SET term = node.term + 1, name = excluded.name, leaving = 0,
 			started_at = excluded.started_at, lease_until = excluded.lease_until RETURNING term`,
 			[]any{n.ID, n.Name, lease.Milliseconds()}, &n.Term)
 	}))
@@ -59,8 +59,8 @@ func (c *core) fence(t *db.Tx) error {
 
 // NodeStanding is what a server knows of itself and the others.
 type NodeStanding struct {
-	Leads bool // it has been there longest, and does what only one server may do
-	Nodes int  // servers
+	Leads bool // of those that do not stop, it has been there longest, and does what only one server may do
+	Nodes int  // servers that do not stop
 	All   int  // devices that are to be connected
 	Mine  int  // those of them that it owns
 	Free  int  // those that nobody owns
@@ -108,8 +108,8 @@ func giveUpOthers(t *db.Tx) error {
 
 func readStanding(t *db.Tx, id string) (st NodeStanding, err error) {
 	var first string
-	err = t.Row(`SELECT count(*), (SELECT id FROM node ORDER BY started_at, id LIMIT 1)
-		FROM node`, nil, &st.Nodes, &first)
+	err = t.Row(`SELECT count(*), coalesce((SELECT id FROM node WHERE leaving = 0 ORDER BY started_at, id LIMIT 1), '')
+		FROM node WHERE leaving = 0`, nil, &st.Nodes, &first)
 	if err != nil {
 		return st, err
 	}
@@ -210,14 +210,12 @@ func (s Nodes) Release(ctx context.Context, n Node, ids ...postern.DeviceID) err
 	})))
 }
 
-// Retire gives up the devices of a server that stops, and makes it the one that has been there for the
-// shortest time.
-func (s Nodes) Retire(ctx context.Context, n Node, ids []postern.DeviceID) error {
+// Leave notes that a server stops: the others share out its devices, which it still owns until it
+// releases them.
+func (s Nodes) Leave(ctx context.Context, n Node) error {
 	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
 		t.Wake(NodesChanged, "")
-		return errors.Join(
-			t.Exec(`UPDATE node SET started_at = `+serverMillis+` WHERE id = $1`, n.ID),
-			changeDevice(t, `UPDATE device SET owner = '' WHERE owner = $1 AND id IN `+t.InList(2), n.ID, asJSON(ids)))
+		return t.Exec(`UPDATE node SET leaving = 1 WHERE id = $1`, n.ID)
 	})))
 }
 
