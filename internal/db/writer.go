@@ -29,6 +29,7 @@ type writer struct {
 	connection
 
 	in        chan request
+	stir      chan struct{} // readable when a group that gathers should wait no longer
 	quit      chan struct{}
 	ended     chan struct{}
 	ledgers   ledgers
@@ -47,7 +48,8 @@ type writer struct {
 func newWriter(c connection, l []Ledger, wake func([]Wake), log *slog.Logger) *writer {
 	return &writer{
 		connection: c, ledgers: l, wake: wake, log: log, scheduler: newScheduler(c.dialect.sharing),
-		in: make(chan request, queueLength), quit: make(chan struct{}), ended: make(chan struct{}),
+		in: make(chan request, queueLength), stir: make(chan struct{}, 1), quit: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 }
 
@@ -65,6 +67,7 @@ func (w *writer) start(ctx context.Context, one Write) (wait func() error, err e
 	r.done = make(chan error, 1)
 	select {
 	case w.in <- r:
+		w.stirFor(&r)
 		return func() error { return w.outcome(r) }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -91,6 +94,7 @@ func (w *writer) outcome(r request) error {
 func (w *writer) hand(r request) {
 	select {
 	case w.in <- r:
+		w.stirFor(&r)
 	case <-w.quit:
 		w.answer(r, errClosed())
 		return
@@ -190,50 +194,73 @@ func (w *writer) close() {
 	<-w.ended
 }
 
+// stirFor ends the gathering of a group if somebody waits for a request, or if there is enough of it.
+// Other requests do not wake the writer.
+func (w *writer) stirFor(r *request) {
+	if !r.hurried() && len(w.in) < gatherGroup {
+		return
+	}
+	select {
+	case w.stir <- struct{}{}:
+	default:
+	}
+}
+
 // collect takes what waits, so that it shares one fsync. It does not linger while a
 // caller waits: a group gathers during the fsync of the one before. A group for which
 // nobody waits gathers a little longer.
 func (w *writer) collect() []request {
-	for len(w.in) > 0 && w.scheduler.room() > 0 {
-		w.scheduler.add(<-w.in)
+	w.takeIn()
+	ready, hurry, rested := w.scheduler.look(time.Now())
+	if !hurry && ready == 0 {
+		ready, hurry = w.rest(rested)
 	}
-	now := time.Now()
-	ready, hurry, rested := w.scheduler.look(now)
-	if hurry {
-		return w.scheduler.next(now)
+	if !hurry {
+		w.gather(ready)
 	}
-	w.linger(ready, rested)
 	return w.scheduler.next(time.Now())
 }
 
-// linger waits for more writes, or until a pausing workspace may write again; but no
-// longer once somebody waits for the group.
-func (w *writer) linger(ready int, rested time.Time) {
-	wait := gatherTime
-	if ready == 0 {
-		wait = time.Until(rested)
+// takeIn lets the scheduler have what was handed over.
+func (w *writer) takeIn() {
+	for len(w.in) > 0 && w.scheduler.room() > 0 {
+		w.scheduler.add(<-w.in)
 	}
-	timer := time.NewTimer(wait)
+}
+
+// rest waits until a pausing workspace may write again, or until there is something else to write.
+func (w *writer) rest(until time.Time) (ready int, hurry bool) {
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	for ready < gatherGroup {
+	for {
 		in := w.in
 		if w.scheduler.room() == 0 {
 			in = nil // only time helps
 		}
 		select {
 		case <-timer.C:
-			return
 		case r := <-in:
 			w.scheduler.add(r)
 			if !w.scheduler.rests(r, time.Now()).IsZero() {
 				continue
 			}
-			if r.hurried() {
-				return
-			}
-			if ready++; ready == 1 {
-				timer.Reset(min(gatherTime, time.Until(rested)))
-			}
+		}
+		ready, hurry, _ = w.scheduler.look(time.Now())
+		return ready, hurry
+	}
+}
+
+// gather waits for more writes that nobody waits for.
+func (w *writer) gather(ready int) {
+	timer := time.NewTimer(gatherTime)
+	defer timer.Stop()
+	for hurry := false; ready < gatherGroup && !hurry; ready, hurry, _ = w.scheduler.look(time.Now()) {
+		select {
+		case <-timer.C:
+			w.takeIn()
+			return
+		case <-w.stir:
+			w.takeIn()
 		}
 	}
 }

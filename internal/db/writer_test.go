@@ -51,7 +51,7 @@ func TestAFullQueueWaitsForTheEndOfAPause(t *testing.T) {
 		w.scheduler.add(writeOf("flood", i))
 	}
 	w.in <- writeOf("flood", queueLength)
-	w.linger(0, time.Now().Add(10*time.Millisecond))
+	w.rest(time.Now().Add(10 * time.Millisecond))
 	if len(w.scheduler.waiting) != queueLength || len(w.in) != 1 {
 		t.Errorf("%d wait, and %d have been left to their callers", len(w.scheduler.waiting), len(w.in))
 	}
