@@ -34,7 +34,7 @@ type cli struct {
 	Message   messageCmd   `cmd:"" help:"Send messages."`
 	Webhook   webhookCmd   `cmd:"" help:"Manage webhook endpoints."`
 	Listen    listenCmd    `cmd:"" help:"Stream events to this machine and forward them to a local webhook receiver."`
-	Migrate   migrateCmd   `cmd:"" help:"Migrate the database to the current version and exit."`
+	Migrate   migrateCmd   `cmd:"" help:"Migrate the database to the current version and exit, or move the data to another database."`
 	OpenAPI   openAPICmd   `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 

@@ -39,15 +39,3 @@ func invite(ctx context.Context, a *app.App, out io.Writer) error {
 		url)
 	return err
 }
-
-type migrateCmd struct{ config.Data }
-
-// Run migrates the database and prints its version.
-func (c *migrateCmd) Run(ctx context.Context, std streams) error {
-	v, err := app.Migrate(ctx, c.Data)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(std.out, "the database is at version %d\n", v)
-	return err
-}

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"postern/internal/config"
+	"postern/internal/db/dbcopy"
 	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/transfer"
 	"postern/internal/web"
 )
 
@@ -233,4 +235,13 @@ func Migrate(ctx context.Context, cfg config.Data) (version int64, err error) {
 	}
 	version, err = db.Version(ctx)
 	return version, errors.Join(err, db.Close())
+}
+
+// MovedTable is what [Move] has copied of a table.
+type MovedTable = dbcopy.Table
+
+// Move moves the data from a data directory, or the PostgreSQL database at a URL, to another one that is
+// empty; see [transfer.Move].
+func Move(ctx context.Context, from, to string) ([]MovedTable, error) {
+	return transfer.Move(ctx, transfer.ParsePlace(from), transfer.ParsePlace(to))
 }

@@ -124,7 +124,7 @@ func OpenAt(ctx context.Context, opts Options, version int64) (*sql.DB, error) {
 
 func openPlain(ctx context.Context, opts Options) (dialect, *sql.DB, error) {
 	if opts.URL == "" {
-		conn, err := openFile(ctx, filepath.Join(opts.Dir, "postern.db"), "immediate", 1)
+		conn, err := openFile(ctx, filepath.Join(opts.Dir, FileName), "immediate", 1)
 		return sqliteDialect(), conn, err
 	}
 	config, err := parseURL(opts.URL)

@@ -12,6 +12,9 @@ import (
 	_ "modernc.org/sqlite" // the driver named "sqlite"
 )
 
+// FileName is the name of SQLite's database in the data directory.
+const FileName = "postern.db"
+
 func sqliteDialect() dialect {
 	return dialect{
 		goose: goose.DialectSQLite3, dir: "sqlite", begin: "BEGIN IMMEDIATE",
@@ -27,7 +30,7 @@ func sqliteDialect() dialect {
 // openSQLite opens the database file of a data directory.
 func (db *DB) openSQLite(ctx context.Context, opts Options) (err error) {
 	db.dialect = sqliteDialect()
-	path := filepath.Join(opts.Dir, "postern.db")
+	path := filepath.Join(opts.Dir, FileName)
 	if db.writeDB, err = openFile(ctx, path, "immediate", 1); err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}

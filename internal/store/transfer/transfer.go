@@ -1,0 +1,124 @@
+// Package transfer moves the data of Postern from one database to another: from a data directory to
+// PostgreSQL, or back.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"postern/internal/db"
+	"postern/internal/db/dbcopy"
+	"postern/internal/store"
+)
+
+// Place is a data directory, or the URL of a PostgreSQL database.
+type Place struct{ Dir, URL string }
+
+// ParsePlace reads a place as it is written on the command line.
+func ParsePlace(text string) Place {
+	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+		return Place{URL: text}
+	}
+	return Place{Dir: text}
+}
+
+func (p Place) database() dbcopy.Place {
+	if p.URL != "" {
+		return dbcopy.Place{URL: p.URL}
+	}
+	return dbcopy.Place{File: filepath.Join(p.Dir, db.FileName)}
+}
+
+// hold opens a database, and migrates it. Nobody else can use it until release is called.
+func (p Place) hold(ctx context.Context) (release func() error, err error) {
+	dir := p.Dir
+	if p.URL != "" {
+		if dir, err = os.MkdirTemp("", "postern"); err != nil {
+			return nil, err
+		}
+	}
+	clean := func() error {
+		if p.URL == "" {
+			return nil
+		}
+		return os.RemoveAll(dir)
+	}
+	s, err := store.Open(ctx, store.Options{Dir: dir, URL: p.URL})
+	if err != nil {
+		return nil, errors.Join(err, clean())
+	}
+	return func() error { return errors.Join(s.Close(), clean()) }, nil
+}
+
+// Move copies everything from one database into another one, which must be empty, and returns what it
+// has compared. If it fails, the target stays empty. The file of a source in a data directory is renamed,
+// so that no server continues with it by mistake. The secret key and the files of messages are not in the
+// database, and stay where they are.
+func Move(ctx context.Context, from, to Place) (list []dbcopy.Table, err error) {
+	if list, err = move(ctx, from, to); err != nil || from.URL != "" {
+		return list, err
+	}
+	return list, from.retire()
+}
+
+// Retired is what is added to the name of a database file whose data was moved.
+const Retired = ".moved"
+
+// retire renames the database file and its journal.
+func (p Place) retire() error {
+	file := p.database().File
+	for _, end := range []string{"-wal", "-shm", ""} {
+		if err := os.Rename(file+end, file+Retired+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func move(ctx context.Context, from, to Place) (list []dbcopy.Table, err error) {
+	if err := exists(ctx, from); err != nil {
+		return nil, err
+	}
+	release, err := from.hold(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the source: %w", err)
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	leave, err := to.hold(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the target: %w", err)
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	return dbcopy.Copy(ctx, from.database(), to.database(), skipped)
+}
+
+// exists returns an error if a place has no database of Postern: opening it would create one.
+func exists(ctx context.Context, p Place) error {
+	if p.URL == "" {
+		_, err := os.Stat(p.database().File)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no Postern database in the directory %s", p.Dir)
+		}
+		return err
+	}
+	has, err := dbcopy.Has(ctx, p.database(), "workspace")
+	if err == nil && !has {
+		err = errors.New("there is no Postern database at the URL of the source")
+	}
+	return err
+}
+
+// skipped reports whether a table is not copied: it describes the database itself, or is the index of
+// words, which the server fills again.
+func skipped(table string) bool {
+	switch table {
+	case "goose_db_version", "node", "word_place", "word_change":
+		return true
+	}
+	return strings.HasPrefix(table, "message_word")
+}
