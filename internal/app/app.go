@@ -76,6 +76,7 @@ type App struct {
 	health     *obs.Health
 	registry   *prometheus.Registry
 	servers    []*server
+	front      *web.Door          // of the public port
 	streams    context.CancelFunc // ends the streams
 	later      sync.WaitGroup     // work that continues after its request and needs the database
 	closers    []func() error
@@ -259,6 +260,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	if err != nil {
 		return err
 	}
+	a.front = door
 	public = web.Bound(public, a.transport())
 	if public, err = a.secured(public, door.PlainRefusal); err != nil {
 		return err
@@ -433,10 +435,21 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-failed.Done(): // a goroutine of the group has returned an error
 	}
-	a.health.Set("draining")
+	a.leave(failed)
 	a.drain(work)
 	stopWork()
 	return errors.Join(group.Wait(), release(), a.Close())
+}
+
+// leave reports that the server stops, and still accepts requests for as long as load balancers need to
+// notice, unless a part of it has failed.
+func (a *App) leave(failed context.Context) {
+	a.health.Set("draining")
+	a.front.Leave()
+	if a.cfg.ShutdownDelay > 0 && failed.Err() == nil {
+		a.log.InfoContext(failed, "stopping; requests are still accepted for a while", "delay", a.cfg.ShutdownDelay.String())
+		_ = postern.Sleep(failed, a.cfg.ShutdownDelay) // a failure ends it
+	}
 }
 
 // keepDatabase ends the server if another server has taken its database, because two

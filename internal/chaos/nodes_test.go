@@ -104,7 +104,7 @@ func (w *world) newNode(i int) node {
 	at.Host, at.RawQuery = n.database.addr, "sslmode=disable"
 	vendor.Host = n.vendor.addr
 	flags := slices.Concat([]string{"--database-url", at.String()}, w.sharedFlags(),
-		[]string{"--network-url", vendor.String()}, w.vendor.flags[2:])
+		[]string{"--network-url", vendor.String()}, w.vendor.flags[2:], w.opts.Flags)
 	suffix := ""
 	if i > 0 {
 		suffix = fmt.Sprint("-", i)

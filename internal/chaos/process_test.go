@@ -181,6 +181,7 @@ type gateway struct {
 	mu      sync.Mutex // guards what follows
 	proc    *process
 	url     string        // "" while it is down
+	ops     string        // the address of its health
 	changed chan struct{} // closed when url changes
 }
 
@@ -188,10 +189,16 @@ type gateway struct {
 func (g *gateway) start() (ready <-chan struct{}, err error) {
 	serving := make(chan struct{})
 	out := &firstLine{to: g.log, want: func(line []byte) bool {
-		var l struct{ Msg, URL string }
+		var l struct {
+			Msg, URL string
+			Ops      string `json:"ops_url"`
+		}
 		if json.Unmarshal(line, &l) != nil || l.Msg != "serving" {
 			return false
 		}
+		g.mu.Lock()
+		g.ops = l.Ops
+		g.mu.Unlock()
 		g.serve(l.URL)
 		close(serving)
 		return true
@@ -228,6 +235,14 @@ func (g *gateway) where() (string, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.url, g.changed
+}
+
+// isReady reports whether the server says that it accepts requests.
+func (g *gateway) isReady() bool {
+	g.mu.Lock()
+	ops := g.ops
+	g.mu.Unlock()
+	return ops != "" && caller{control, nil}.call(http.MethodGet, ops+"/readyz", nil, nil) == nil
 }
 
 func (g *gateway) running() *process {

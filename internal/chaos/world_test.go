@@ -52,6 +52,8 @@ type options struct {
 
 	Database string // the gateway's engine; "" means the flag's
 	Nodes    int    // servers that share the database; 0 means one that is alone
+
+	Flags []string // of the servers that share a database
 }
 
 func (o options) env() []string {

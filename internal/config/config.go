@@ -107,6 +107,8 @@ type Server struct {
 	TLSKeyFile     string         `name:"tls-key-file" env:"POSTERN_TLS_KEY_FILE" placeholder:"FILE" help:"Private key of the TLS certificate, as PEM."`
 	TrustedProxies []netip.Prefix `env:"POSTERN_TRUSTED_PROXIES" placeholder:"CIDR" help:"Networks of the proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted."`
 
+	ShutdownDelay time.Duration `env:"POSTERN_SHUTDOWN_DELAY" default:"0s" placeholder:"DURATION" help:"How long a server that is asked to stop still accepts requests while /readyz reports that it stops. Set it to a little more than a load balancer needs to notice (${default}; at most 5m)."`
+
 	InsecureHTTP Switch `name:"insecure-http" env:"POSTERN_INSECURE_HTTP" default:"off" help:"Allow listening on other addresses than loopback without TLS."`
 
 	Sandbox        Switch `env:"POSTERN_SANDBOX" default:"off" help:"Link devices to a simulated vendor instead of the real one."`
@@ -132,6 +134,8 @@ type Server struct {
 	LogLevel string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error (${default})."`
 }
 
+const maxShutdownDelay = 5 * time.Minute
+
 // Validate checks settings that depend on each other. Its errors say how to fix them.
 func (s *Server) Validate() error {
 	errs := []error{s.Data.Validate(), s.SignOn.Validate()}
@@ -149,6 +153,9 @@ func (s *Server) Validate() error {
 	}
 	if bool(s.Sandbox) && s.NetworkURL != "" {
 		errs = append(errs, errors.New("POSTERN_SANDBOX and POSTERN_NETWORK_URL cannot both be set"))
+	}
+	if s.ShutdownDelay < 0 || s.ShutdownDelay > maxShutdownDelay {
+		errs = append(errs, fmt.Errorf("POSTERN_SHUTDOWN_DELAY must be from 0s to %s, such as 5s", maxShutdownDelay))
 	}
 	if _, err := s.RootKey(); err != nil {
 		errs = append(errs, err)

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"postern/internal/obs"
@@ -48,6 +49,7 @@ type Door struct {
 	dashboard http.Handler
 	nothing   http.Handler // has no path
 	flights   *flights
+	leaving   atomic.Bool
 
 	compressors compressors
 	archive     archive
@@ -77,11 +79,18 @@ func New(opts Options) (*Door, error) {
 // Values of headers that are on every answer, shared: nobody changes them.
 var noStore, noSniff = []string{"no-store"}, []string{"nosniff"} //nolint:gochecknoglobals // made once, never changed
 
+// Leave lets no client use its connection again after the response that it waits for, because the
+// server will stop. Connections without a request stay open: a request may just be on its way.
+func (d *Door) Leave() { d.leaving.Store(true) }
+
 // ServeHTTP serves one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, start := &obs.Request{ID: postern.NewRequestID(), Client: d.transport.Client(r)}, time.Now()
 	rec := &recorder{ResponseWriter: w, door: d, about: q, client: q.Client}
 	h := w.Header()
+	if d.leaving.Load() {
+		h.Set("Connection", "close")
+	}
 	h.Set("Request-Id", q.ID)
 	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	r = r.WithContext(obs.WithRequest(r.Context(), q))

@@ -1,0 +1,212 @@
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var rolls = flag.Int("rolls", 1, "how often all servers are restarted, one after the other")
+
+// TestRollingRestartFailsNoRequest restarts the servers that share a database, one after the other, under
+// load through a balancer. No request fails, and no message that was accepted stays behind.
+func TestRollingRestartFailsNoRequest(t *testing.T) {
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, options{
+		Bin: bin, Devices: 6, Calm: true, Database: "postgres", Nodes: 3, Flags: []string{"--shutdown-delay", "2s"},
+	})
+	b := newBalancer(w)
+	l := startStream(w, b.URL)
+	for range *rolls {
+		for _, n := range w.nodes {
+			w.restart(n, b)
+		}
+	}
+	l.end()
+	t.Logf("%d requests while each of %d servers was restarted %d times", l.answered.Load(), len(w.nodes), *rolls)
+	if l.answered.Load() == 0 {
+		t.Error("there were no requests")
+	}
+	for _, text := range l.failed {
+		t.Error(text)
+	}
+	w.await("all messages to be sent", func() bool { return w.unsent() == "" })
+}
+
+// restart stops a server, starts it again, and waits until the balancer uses it.
+func (w *world) restart(n node, b *balancer) {
+	w.t.Helper()
+	if err := n.running().stop(patience(w.t)); err != nil {
+		w.t.Errorf("a server's stop: %v", err)
+	}
+	n.serve("")
+	w.bootNode(n.gateway)
+	w.await("the balancer to use the server", func() bool { return b.uses(n.gateway) })
+}
+
+// balancer passes each request to the next of the servers that are ready, and never tries again.
+type balancer struct {
+	*httptest.Server
+
+	servers []*gateway
+	turn    atomic.Int64
+
+	mu    sync.Mutex
+	ready map[*gateway]string // their addresses
+}
+
+func newBalancer(w *world) *balancer {
+	b := &balancer{servers: w.servers(), ready: map[*gateway]string{}}
+	b.look()
+	b.Server = httptest.NewServer(&httputil.ReverseProxy{
+		Transport: &http.Transport{MaxIdleConnsPerHost: requestsAtOnce},
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(b.next()) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
+	})
+	quit := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-quit:
+				return
+			case <-time.After(100 * time.Millisecond):
+				b.look()
+			}
+		}
+	})
+	w.t.Cleanup(func() { close(quit); looking.Wait(); b.Close() })
+	return b
+}
+
+// look asks each server whether it is ready.
+func (b *balancer) look() {
+	for _, g := range b.servers {
+		at, _ := g.where()
+		ready := at != "" && g.isReady()
+		b.mu.Lock()
+		if delete(b.ready, g); ready {
+			b.ready[g] = at
+		}
+		b.mu.Unlock()
+	}
+}
+
+func (b *balancer) uses(g *gateway) bool {
+	at, _ := g.where()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ready[g] == at
+}
+
+// next returns the address of the next server, or one where nothing is.
+func (b *balancer) next() *url.URL {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for range b.servers {
+		g := b.servers[int(b.turn.Add(1))%len(b.servers)]
+		if at, err := url.Parse(b.ready[g]); err == nil && at.Host != "" {
+			return at
+		}
+	}
+	return &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+}
+
+const (
+	requestsPerSecond = 300
+	requestsAtOnce    = 200
+)
+
+// stream is a steady load of requests that must all be answered with 2xx.
+type stream struct {
+	w   *world
+	at  string
+	end func()
+
+	answered atomic.Int64
+	mu       sync.Mutex
+	failed   []string
+}
+
+func startStream(w *world, at string) *stream {
+	ctx, stop := context.WithCancel(w.t.Context())
+	s := &stream{w: w, at: at}
+	var load sync.WaitGroup
+	s.end = func() { stop(); load.Wait() }
+	client := &http.Client{
+		Timeout: patience(w.t), Transport: &http.Transport{MaxIdleConnsPerHost: requestsAtOnce},
+	}
+	places := make(room, requestsAtOnce)
+	load.Go(func() {
+		tick := time.NewTicker(time.Second / requestsPerSecond)
+		defer tick.Stop()
+		for n := 0; places.enter(ctx); n++ {
+			load.Go(func() {
+				defer places.leave()
+				s.request(client, n)
+			})
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return s
+}
+
+// request makes the request with a number: every third one sends a message.
+func (s *stream) request(client *http.Client, n int) {
+	d := s.w.devices[n%len(s.w.devices)]
+	method, path, body := http.MethodGet, "/v1/messages?limit=5", ""
+	switch n % 3 {
+	case 0:
+		method, path = http.MethodPost, "/v1/messages"
+		text, _ := json.Marshal(map[string]string{
+			"deviceId": d.id, "to": silent, "body": fmt.Sprint("message ", n), "whenDisconnected": "queue",
+		})
+		body = string(text)
+	case 1:
+		path = "/v1/devices/" + d.id
+	}
+	req, err := http.NewRequest(method, s.at+path, strings.NewReader(body))
+	if err != nil {
+		s.fail("%s %s: %v", method, path, err)
+		return
+	}
+	req.Header = s.w.header.Clone()
+	req.Header.Set("Content-Type", "application/json")
+	res, err := client.Do(req)
+	if err != nil {
+		s.fail("%s %s: %v", method, path, err)
+		return
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode/100 != 2 {
+		s.fail("%s %s: %s %s (%v)", method, path, res.Status, text, err)
+		return
+	}
+	s.answered.Add(1)
+}
+
+func (s *stream) fail(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = append(s.failed, fmt.Sprintf(format, args...))
+}
