@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
 // courier passes wake-ups on between the servers that share a PostgreSQL database. It tells
@@ -42,6 +44,7 @@ func startCourier(config *pgx.ConnConfig, name string, h *hub, log *slog.Logger)
 	own := config.Copy()
 	own.RuntimeParams["application_name"] = "postern notifications"
 	own.RuntimeParams["synchronous_commit"] = "off" // a notification has nothing to lose
+	own.BuildContextWatcherHandler = endAtOnce
 	c := &courier{
 		config: own, name: name, hub: h, log: log,
 		waiting: map[Wake]struct{}{}, more: make(chan struct{}, 1),
@@ -52,6 +55,12 @@ func startCourier(config *pgx.ConnConfig, name string, h *hub, log *slog.Logger)
 	c.loops.Go(func() { c.again(ctx, c.receive) })
 	c.loops.Go(func() { c.poll(ctx) })
 	return c
+}
+
+// endAtOnce ends what a connection waits for when its context ends. There is no statement that the server
+// could cancel while it has nothing to notify of, and waiting for its confirmation would take cancelLimit.
+func endAtOnce(conn *pgconn.PgConn) ctxwatch.Handler {
+	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
 }
 
 // close ends the loops, after what waits has been sent if the database is there.

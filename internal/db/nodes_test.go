@@ -10,6 +10,9 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // openNodes opens one PostgreSQL database as several servers.
@@ -269,5 +272,20 @@ func TestServerThatIsAloneSharesNothing(t *testing.T) {
 		if _, inUse := errors.AsType[*InUseError](err); !inUse {
 			t.Errorf("a second server, of which one is alone, opens the database: %v", errors.Join(err, db.Close()))
 		}
+	}
+}
+
+// A server that stops does not ask PostgreSQL to cancel its wait for notifications: there is no statement
+// whose end would be confirmed, so that each stop would take as long as the limit for that.
+func TestWaitForNotificationsEndsAtOnce(t *testing.T) {
+	config := openNodes(t, 1)[0].courier.config
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	h, ok := config.BuildContextWatcherHandler(conn.PgConn()).(*pgconn.DeadlineContextWatcherHandler)
+	if !ok || h.DeadlineDelay != 0 {
+		t.Errorf("the wait ends by %+v", h)
 	}
 }
