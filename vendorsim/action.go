@@ -87,15 +87,14 @@ func (v messages) act(ctx context.Context, account, by string, c Content) (strin
 	if err != nil {
 		return "", err
 	}
+	if actor != own { // its own phone has the message, even while that of the account cannot read it yet
+		return v.write(ctx, actor, own, c)
+	}
 	target, err := v.targetOf(own, c.Target)
 	if err != nil {
 		return "", err
 	}
-	peer := own
-	if actor == own {
-		peer = target.other(own)
-	}
-	return v.write(ctx, actor, peer, c)
+	return v.write(ctx, actor, target.other(own), c)
 }
 
 // targetOf returns a message that the phone of a number shows.
