@@ -414,9 +414,11 @@ func (a *App) Run(ctx context.Context) error {
 	release := a.holdLease(ctx)
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
+	sessions, stopSessions := context.WithCancel(work)
+	defer stopSessions()
 	group, failed := errgroup.WithContext(work)
 	group.Go(func() error { return a.keepDatabase(work) })
-	group.Go(func() error { return a.runSessions(ctx, work) })
+	group.Go(func() error { return a.engine.Run(sessions) })
 	group.Go(func() error { return a.dispatcher.Run(work) })
 	group.Go(func() error {
 		return a.whileLeading(work, func(ctx context.Context) error { return a.gateway.Maintenance.Run(ctx, a.retention()) })
@@ -435,8 +437,11 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-failed.Done(): // a goroutine of the group has returned an error
 	}
+	a.log.InfoContext(failed, "stopping")
+	handedOver := a.handOver(failed, stopSessions)
 	a.leave(failed)
 	a.drain(work)
+	<-handedOver
 	stopWork()
 	return errors.Join(group.Wait(), release(), a.Close())
 }
@@ -447,7 +452,7 @@ func (a *App) leave(failed context.Context) {
 	a.health.Set("draining")
 	a.front.Leave()
 	if a.cfg.ShutdownDelay > 0 && failed.Err() == nil {
-		a.log.InfoContext(failed, "stopping; requests are still accepted for a while", "delay", a.cfg.ShutdownDelay.String())
+		a.log.InfoContext(failed, "requests are still accepted for a while", "delay", a.cfg.ShutdownDelay.String())
 		_ = postern.Sleep(failed, a.cfg.ShutdownDelay) // a failure ends it
 	}
 }

@@ -54,21 +54,25 @@ func (a *App) holdLease(ctx context.Context) (release func() error) {
 	return func() error { end(); return <-ended }
 }
 
-// runSessions runs the sessions until the server stops, and then lets other servers have its devices.
-// These need not wait for the requests in flight, because any server answers requests for any device.
-func (a *App) runSessions(ctx, work context.Context) error {
+// handOver lets other servers have the devices of this one, and then ends its sessions. It does not wait for
+// the requests in flight, because any server answers requests for any device. done is closed at the end. A
+// server that is alone keeps its sessions until the requests are finished.
+func (a *App) handOver(ctx context.Context, stopSessions func()) (done <-chan struct{}) {
+	over := make(chan struct{})
 	if !a.leases.Shared() {
-		return a.engine.Run(work)
+		close(over)
+		return over
 	}
-	sessions, stop := context.WithCancel(work)
-	defer stop()
-	defer context.AfterFunc(ctx, func() {
-		if err := a.leases.Leave(work); err != nil {
-			a.log.WarnContext(work, "other servers get some devices of this one only when it has stopped", "error", err)
+	go func() {
+		defer close(over)
+		defer stopSessions()
+		if err := a.leases.Leave(ctx); err != nil {
+			a.log.WarnContext(ctx, "other servers get some devices of this one only when it has stopped", "error", err)
+			return
 		}
-		stop()
-	})()
-	return a.engine.Run(sessions)
+		a.log.InfoContext(ctx, "other servers can have the devices of this one")
+	}()
+	return over
 }
 
 // leadCheck is how often a server looks whether it does what only one may do.
