@@ -23,13 +23,13 @@ import (
 
 // The times of a lease.
 const (
-	length  = 10 * time.Second // how long the others wait for a renewal
-	renewal = 2 * time.Second
-	giveUp  = 7 * time.Second // without a renewal, a server stops its work
+	length  = 8 * time.Second // how long the others wait for a renewal
+	renewal = time.Second
+	giveUp  = 5500 * time.Millisecond // without a renewal, a server stops its work
 	check   = 250 * time.Millisecond
 
-	movesAtOnce  = 5 // devices that a server hands over between two renewals, to even out the load
-	compareEvery = 5 // renewals after which a server compares its devices with the database
+	movesAtOnce  = 5  // devices that a server hands over between two renewals, to even out the load
+	compareEvery = 10 // renewals after which a server compares its devices with the database
 )
 
 // Holder holds the lease of this server.
