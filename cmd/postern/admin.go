@@ -113,8 +113,8 @@ type workspaceSetCmd struct {
 	Workspace   string `arg:"" help:"Id of the workspace."`
 	Messages    figure `help:"Outbound messages per month, or \"plan\" for the plan's limit."`
 	Devices     figure `help:"Linked devices, or \"plan\" for the plan's limit."`
-	EventDays   figure `help:"Days to keep events, if fewer than the server's retention, or \"plan\" for the server's."`
-	MessageDays figure `help:"Days to keep messages, if fewer than the server's retention, or \"plan\" for the server's."`
+	EventDays   figure `help:"Days to keep events, at most the server's retention; \"plan\" restores the server's value."`
+	MessageDays figure `help:"Days to keep messages, at most the server's retention; \"plan\" restores the server's value."`
 	StorageMiB  figure `name:"storage-mib" help:"MiB of stored files, or \"plan\" for the plan's limit."`
 }
 
@@ -218,7 +218,7 @@ func (c *keyListCmd) Run(ctx context.Context, std streams) error {
 			return err
 		}
 		return table(c.data, std, list,
-			"ID\tNAME\tENVIRONMENT\tENDS IN\tSCOPES\tDEVICES\tCREATED\tLAST USED\tEXPIRES\tREVOKED",
+			"ID\tNAME\tENVIRONMENT\tLAST 4\tSCOPES\tDEVICES\tCREATED\tLAST USED\tEXPIRES\tREVOKED",
 			func(k postern.Key) string {
 				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.ID, k.Name, k.Environment, k.LastFour,
 					scopesOf(k), devicesOf(k), k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)

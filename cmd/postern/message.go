@@ -25,7 +25,7 @@ type messageSendCmd struct {
 	Body      string `help:"Text of the message, or caption of the file."`
 	File      string `type:"existingfile" help:"File to send. Its type decides whether it is sent as a picture, a video, audio or a document."`
 	Type      string `enum:",image,video,audio,voice,document,sticker" default:"" help:"Send the file as this type instead: image, video, audio, voice, document or sticker."`
-	Priority  string `enum:",high,normal,low" default:"" help:"Share of the sending while other messages of the device wait: high, normal or low."`
+	Priority  string `enum:",high,normal,low" default:"" help:"Priority over the device's other waiting messages: high, normal or low."`
 }
 
 // Run sends a message.

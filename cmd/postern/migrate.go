@@ -10,8 +10,8 @@ import (
 type migrateCmd struct {
 	data
 
-	From string `and:"move" placeholder:"PLACE" help:"Move the data: the data directory, or the URL of the PostgreSQL database, that has it. No server may use it."`
-	To   string `and:"move" placeholder:"PLACE" help:"Where to move the data: a data directory without a database, or the URL of an empty PostgreSQL database."`
+	From string `and:"move" placeholder:"PLACE" help:"Move the data from here: a data directory or a PostgreSQL URL. No server may be running on it. Requires --to."`
+	To   string `and:"move" placeholder:"PLACE" help:"Move the data to here: a directory without a database, or the URL of an empty PostgreSQL database."`
 }
 
 // Run migrates the database and prints its version, or moves the data to another database.
@@ -49,7 +49,7 @@ const movedText = `
 Copied %d rows of %d tables, and compared them. The words of messages are indexed again in the background.
 
 Start the server on the new database with the same secret key (secret.key, or POSTERN_SECRET_KEY_FILE) and
-the same files of messages (media, or POSTERN_MEDIA_URL). Never start a server on the old database again:
+the same media files (media, or POSTERN_MEDIA_URL). Never start a server on the old database again:
 two servers with the same linked accounts disconnect each other and lose messages. A database file is
 renamed to postern.db.moved for this reason.
 `

@@ -75,7 +75,7 @@ type userResetPasswordCmd struct {
 	data
 
 	Email string `arg:"" help:"Email address of the user."`
-	Alone bool   `name:"password-alone" help:"When the link is used, also remove the user's authenticator app, passkeys and recovery codes."`
+	Alone bool   `name:"turn-off-two-step" help:"Also turn off two-step authentication: when the link is used, the authenticator app, passkeys and recovery codes are removed."`
 }
 
 // Run creates a link.

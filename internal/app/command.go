@@ -202,7 +202,7 @@ func (c *Commands) call(ctx context.Context, method, path string, in, out any) e
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://postern"+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("an id may not hold such characters: %w", err)
+		return fmt.Errorf("the id contains characters that are not allowed: %w", err)
 	}
 	res, err := c.client.Do(req)
 	if err != nil {

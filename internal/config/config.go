@@ -107,21 +107,21 @@ type Server struct {
 	TLSKeyFile     string         `name:"tls-key-file" env:"POSTERN_TLS_KEY_FILE" placeholder:"FILE" help:"Private key of the TLS certificate, as PEM."`
 	TrustedProxies []netip.Prefix `env:"POSTERN_TRUSTED_PROXIES" placeholder:"CIDR" help:"Networks of the proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted."`
 
-	ShutdownDelay time.Duration `env:"POSTERN_SHUTDOWN_DELAY" default:"0s" placeholder:"DURATION" help:"How long a server that is asked to stop still accepts requests while /readyz reports that it stops. Set it to a little more than a load balancer needs to notice (${default}; at most 5m)."`
+	ShutdownDelay time.Duration `env:"POSTERN_SHUTDOWN_DELAY" default:"0s" placeholder:"DURATION" help:"How long the server keeps accepting requests after it is told to stop. Meanwhile, /readyz reports that it is stopping. Set it to slightly longer than a load balancer takes to notice (${default}; at most 5m)."`
 
-	InsecureHTTP Switch `name:"insecure-http" env:"POSTERN_INSECURE_HTTP" default:"off" help:"Allow listening on other addresses than loopback without TLS."`
+	InsecureHTTP Switch `name:"insecure-http" env:"POSTERN_INSECURE_HTTP" default:"off" help:"Allow listening on non-loopback addresses without TLS."`
 
 	Sandbox        Switch `env:"POSTERN_SANDBOX" default:"off" help:"Link devices to a simulated vendor instead of the real one."`
 	NetworkURL     string `env:"POSTERN_NETWORK_URL" placeholder:"URL" help:"Address of another vendor, wss://…, for tests."`
 	NetworkRootKey string `env:"POSTERN_NETWORK_ROOT_KEY" placeholder:"HEX" help:"Root key of that vendor: 32 bytes in hex."`
 	NetworkCA      string `name:"network-ca" env:"POSTERN_NETWORK_CA" placeholder:"FILE" help:"TLS certificate authority of that vendor, as PEM."`
-	Pace           Pace   `env:"POSTERN_PACE" placeholder:"PACE" help:"Sending pace for devices without their own: off, or a limit such as \"30/min,5 new chats/min\", the default on the real network. Replies are never delayed."`
+	Pace           Pace   `env:"POSTERN_PACE" placeholder:"PACE" help:"How fast a device may send, unless it has its own pace: off, or limits such as \"30/min,5 new chats/min\", which is the default on the real network. Replies are never delayed."`
 	DeviceName     string `env:"POSTERN_DEVICE_NAME" default:"Postern" help:"Name shown on the phone under linked devices (${default})."`
 
 	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks, for development."`
 	PrivateNetworks      []netip.Prefix `env:"POSTERN_PRIVATE_NETWORKS" placeholder:"CIDR" help:"Private networks that webhooks may reach."`
 
-	MediaURL seal.Secret `name:"media-url" env:"POSTERN_MEDIA_URL" placeholder:"URL" help:"Where the files of messages are stored: file:///directory, or s3://key:secret@host/bucket for storage that speaks the protocol of S3. By default they are in the data directory. Prefer the environment variable."`
+	MediaURL seal.Secret `name:"media-url" env:"POSTERN_MEDIA_URL" placeholder:"URL" help:"Where the files of messages are stored: file:///directory, or s3://key:secret@host/bucket for S3-compatible storage. By default they are in the data directory. Prefer the environment variable."`
 
 	SignOn  SignOn      `embed:""`
 	SMTPURL seal.Secret `name:"smtp-url" env:"POSTERN_SMTP_URL" placeholder:"URL" help:"Mail server for invitations and forgotten passwords, such as smtp://user:password@mail.example.com:587?from=postern@example.com. Without it, links are shown to be passed on by hand. Prefer the environment variable."`

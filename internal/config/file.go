@@ -69,7 +69,7 @@ func decode(text []byte) (values map[string]any, err error) {
 	return values, err
 }
 
-var errValue = errors.New("must be a text, a number, true or false, or a list of these")
+var errValue = errors.New("must be a string, a number, true or false, or a list of these")
 
 // setting returns a value of the file as a flag would give it. Lists are joined by commas.
 func setting(value any) (string, error) {

@@ -277,9 +277,9 @@ func (d factors) remove(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err := d.p.SecondFactors.Remove(r.Context(), v.self, id); err != nil {
 		return err
 	}
-	what, method := "The passkey was removed.", "a passkey that it had"
+	what, method := "The passkey was removed.", "A passkey"
 	if id == "" {
-		what, method = "The authenticator app was removed.", "an authenticator app"
+		what, method = "The authenticator app was removed.", "An authenticator app"
 	}
 	d.tell(r, v.user(), removedMethod(method))
 	return d.done(w, r, what, "/account/second")

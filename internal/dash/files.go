@@ -212,7 +212,7 @@ func (d *core) takeFile(w http.ResponseWriter, r *http.Request, v visit) (poster
 	made, err := d.g.Media.Upload(r.Context(), v.caller, &arriving{from: part, ctl: ctl}, name, nil)
 	if postern.ReasonOf(err) == postern.PayloadTooLarge {
 		err = postern.Errorf(postern.PayloadTooLarge,
-			"the file is too large; a file may have at most %d MB", postern.MaxMedia>>20)
+			"the file is too large; a file can have at most %d MiB", postern.MaxMedia>>20)
 	}
 	if err != nil {
 		w.Header().Set("Connection", "close") // the rest is not read

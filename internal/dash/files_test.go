@@ -590,7 +590,7 @@ func TestAFileThatIsTooLargeIsRefused(t *testing.T) {
 	r.AddCookie(&http.Cookie{Name: "postern", Value: c.token()})
 	w := httptest.NewRecorder()
 	s.serve.ServeHTTP(w, r)
-	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "at most 100 MB") {
+	if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "at most 100 MiB") {
 		t.Errorf("it is answered %d: %.300s", w.Code, w.Body)
 	}
 }

@@ -59,7 +59,7 @@ func (d signIns) mailPassword(ctx context.Context, address, email string) error 
 type notice struct{ subject, what string }
 
 func newSignIn() notice {
-	return notice{"New sign-in", "Your account was signed in to with a browser that had not signed in to it before."}
+	return notice{"New sign-in", "Someone signed in to your account from a new browser."}
 }
 
 func newPassword() notice {
@@ -71,7 +71,7 @@ func addedMethod(method string) notice {
 }
 
 func removedMethod(method string) notice {
-	return notice{"A sign-in method was removed", "Your account no longer has " + method + "."}
+	return notice{"A sign-in method was removed", method + " was removed from your account."}
 }
 
 func newRecoveryCodes() notice {

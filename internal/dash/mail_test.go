@@ -295,7 +295,7 @@ func TestT15ChangesOfAnAccountAreMailed(t *testing.T) {
 		}
 	}
 	other := s.signIn()
-	told("New sign-in", "had not signed in to it before")
+	told("New sign-in", "from a new browser")
 	other.want(other.post("/signout", nil), http.StatusSeeOther, "/signin")
 	other.want(other.post("/signin", url.Values{"email": {email}, "password": {password}}), http.StatusSeeOther, "/")
 	ada.want(ada.post("/keys", newKeyForm()), http.StatusCreated, "")
@@ -308,7 +308,7 @@ func TestT15ChangesOfAnAccountAreMailed(t *testing.T) {
 	ada.want(ada.post("/account/second/recovery", nil), http.StatusCreated, "")
 	told("New recovery codes", "replaced")
 	ada.want(ada.post("/account/second/app/remove", nil), http.StatusSeeOther, "/account/second")
-	told("A sign-in method was removed", "an authenticator app")
+	told("A sign-in method was removed", "An authenticator app was removed")
 	ada.want(ada.post("/account/password", url.Values{"current": {password}, "password": {"five plain words are here"}}),
 		http.StatusSeeOther, "/account")
 	told("Your password was changed", "was changed")

@@ -408,7 +408,7 @@ func detailOf(e postern.TimelineEntry, urls map[postern.EndpointID]string) (s pa
 	case e.Attempt != nil:
 		s.Title = "Attempt " + strconv.Itoa(e.Attempt.Number)
 		s.Text = map[string]string{
-			"sent": "The network took the message.", "refused": "The network refused the message.",
+			"sent": "The network accepted the message.", "refused": "The network refused the message.",
 			"not_connected": "The connection was lost before anything was sent.",
 			"unconfirmed":   "The network did not confirm the message, so it is sent again.",
 		}[e.Attempt.Outcome]

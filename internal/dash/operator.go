@@ -74,7 +74,7 @@ func queueTiles(s gateway.System) []page.Tile {
 func (d operator) serverTiles(s gateway.System) []page.Tile {
 	list := []page.Tile{
 		{Label: "Database", Value: s.Engine, Note: postern.BytesWords(s.Size)},
-		{Label: "Nodes", Value: "1", Note: "one server per database"},
+		{Label: "Servers", Value: num(max(s.Servers, 1)), Note: "that use the database"},
 	}
 	if d.server == nil {
 		return list
@@ -146,7 +146,7 @@ func (d operator) showPasswordLink(w http.ResponseWriter, r *http.Request, v vis
 	view := page.NewPasswordView{
 		ID: string(userIn(r)), Email: u.Email, Second: factors.Any(), Password: page.Field{Error: wrong},
 	}
-	return d.write(w, r, status, page.NewPassword(d.frame(r, v, "Reset your password", "/operator"), view))
+	return d.write(w, r, status, page.NewPassword(d.frame(r, v, "Create a password-reset link", "/operator"), view))
 }
 
 // createPasswordLink creates a link with which a user can set a new password, and shows it
@@ -162,10 +162,10 @@ func (d operator) createPasswordLink(w http.ResponseWriter, r *http.Request, v v
 		return err
 	}
 	return d.write(w, r, http.StatusCreated, page.LinkShown(d.frame(
-		r, v, "Password link created", "/operator",
+		r, v, "Password-reset link created", "/operator",
 	), page.LinkShownView{
-		Title: "Password link created", Email: u.Email, Link: d.joinLink(token), Back: "/operator/people",
+		Title: "Password-reset link created", Email: u.Email, Link: d.joinLink(token), Back: "/operator/people",
 		Text: "Copy the link and send it only to this person. The first person to use it gets into the account. The link " +
-			"works once, expires in 72 hours, and is shown only now.",
+			"works once, expires in 72 hours, and cannot be shown again.",
 	}))
 }

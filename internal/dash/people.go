@@ -153,8 +153,8 @@ func kindWords(kind string) string {
 func actWords(act string) string {
 	words, ok := map[string]string{ //nolint:gosec // words about secrets, and none of them
 		"key.created": "Created an API key", "key.rotated": "Rotated an API key", "key.revoked": "Revoked an API key",
-		"user.sign-in-failed":     "Entered a wrong password at the sign-in",
-		"user.second-step-failed": "Entered a wrong code at the sign-in",
+		"user.sign-in-failed":     "Entered a wrong password at sign-in",
+		"user.second-step-failed": "Entered a wrong code at sign-in",
 		"user.password-refused":   "Entered a wrong password to confirm a change",
 		"user.set-up":             "Set up the server", "user.created": "Added a user",
 		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",

@@ -109,7 +109,7 @@ func (d phones) call(w http.ResponseWriter, r *http.Request, v visit) error {
 		r.Context(), v.caller, deviceIn(r), view.From.Value, postern.Call{Video: view.Video, Group: view.Group},
 	)
 	if wrong, ok := faults(err); ok {
-		view.From.Error, view.Problem = wrong["from"], "Nobody was called."
+		view.From.Error, view.Problem = wrong["from"], "The call was not made."
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
 	}
 	return d.back(w, r, err, "The contact called the device.")

@@ -269,6 +269,6 @@ func (d signOns) disconnect(w http.ResponseWriter, r *http.Request, v visit) err
 	); err != nil {
 		return err
 	}
-	d.tell(r, v.user(), removedMethod("the connected account at "+r.PostFormValue("issuer")))
+	d.tell(r, v.user(), removedMethod("The connected account at "+r.PostFormValue("issuer")))
 	return d.done(w, r, "The account was disconnected. All other browsers were signed out.", "/account/identities")
 }

@@ -47,7 +47,7 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 	c := s.setUp()
 	device := strings.TrimPrefix(c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location"),
 		"/devices/")
-	c.says("/webhooks/new", `value="`+device+`"`, "Fixed headers")
+	c.says("/webhooks/new", `value="`+device+`"`, "Custom headers")
 	made, _ := c.addWebhook(hookURL)
 	own := "/webhooks/" + string(made.ID)
 	form := url.Values{

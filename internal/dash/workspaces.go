@@ -135,7 +135,7 @@ func (d workspaces) create(w http.ResponseWriter, r *http.Request, v visit) erro
 	), page.LinkShownView{
 		Title: "Workspace “" + ws.Name + "” created", Email: owner, Link: d.joinLink(token), Back: tenantPath(ws.ID),
 		Text: "Copy the link and send it to the owner. The first person to use it owns the workspace. The link works once, " +
-			"expires in 72 hours, and is shown only now.",
+			"expires in 72 hours, and cannot be shown again.",
 	}))
 }
 

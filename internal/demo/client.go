@@ -70,7 +70,7 @@ func poll(ctx context.Context, what string, done func() (bool, error)) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for %s: %w", what, ctx.Err())
+			return fmt.Errorf("timed out waiting for %s: %w", what, ctx.Err())
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (r *receiver) await(ctx context.Context, kinds ...postern.EventType) error 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for the webhook %s: %w", missing, ctx.Err())
+			return fmt.Errorf("timed out waiting for the webhook %s: %w", missing, ctx.Err())
 		}
 	}
 }

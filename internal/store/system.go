@@ -14,6 +14,7 @@ import (
 type SystemStatus struct {
 	Engine  string // "SQLite 3.50.4"
 	Size    int64  // of the database, in bytes
+	Servers int64  // that share the database; 0 if one is alone on it
 	Devices map[postern.Status]int
 
 	Queued  int64 // messages that wait to be sent, at most MessagesCounted
@@ -52,6 +53,7 @@ func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err
 	st.Devices = map[postern.Status]int{}
 	err = errors.Join(
 		s.readSize(ctx, &st),
+		s.db.Row(ctx, `SELECT count(*) FROM node WHERE leaving = 0`, nil, &st.Servers),
 		s.db.Row(ctx, messagesQueued, []any{MessagesCounted}, &st.Queued),
 		s.db.Row(ctx, messagesLeft, []any{MessagesCounted}, &st.Sending),
 		s.db.Row(ctx, deliveriesWait, []any{DeliveriesCounted}, &st.Waiting),

@@ -57,11 +57,11 @@ func TestOperator(t *testing.T) {
 	b.picture("operator-people")
 	b.usable()
 	b.press(`main table a`)
-	b.sees("Create a password link")
+	b.sees("Create a password-reset link")
 	b.picture("operator-password")
 	b.usable()
 	b.fill("#password", password)
 	b.press(`main form .btn-primary`)
-	b.sees("Password link created")
+	b.sees("Password-reset link created")
 	b.usable()
 }

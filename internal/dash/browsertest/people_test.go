@@ -23,7 +23,7 @@ func TestInvitedViewerJoinsAndIsRefusedTheKeys(t *testing.T) {
 	ada.sees("Invite a member")
 	ada.fill("#email", guest)
 	ada.press(`form[action="/people/invitations"] button`)
-	ada.sees("The link is shown only now")
+	ada.sees("You cannot see the link again")
 	ada.picture("invitation-shown")
 	ada.usable()
 	link := ada.joinLink()

@@ -1688,7 +1688,7 @@ func fileField(most string) templ.Component {
 			templ_7745c5c3_Var65 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 147, "<div class=\"field\"><label for=\"file\">File <span class=\"soft font-normal\">(optional, up to 100 MB<span class=\"scripted\">; or drop it here</span>)</span></label> <input class=\"input h-auto w-full py-1\" id=\"file\" name=\"file\" type=\"file\" data-most-bytes=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 147, "<div class=\"field\"><label for=\"file\">File <span class=\"soft font-normal\">(optional, up to 100 MiB<span class=\"scripted\">; or drop it here</span>)</span></label> <input class=\"input h-auto w-full py-1\" id=\"file\" name=\"file\" type=\"file\" data-most-bytes=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -678,7 +678,7 @@ func account(u UserAccount) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var28 string
-		templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs("Create a password link for " + straight(u.Email))
+		templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs("Create a password-reset link for " + straight(u.Email))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `operator.templ`, Line: 153, Col: 147}
 		}
@@ -686,7 +686,7 @@ func account(u UserAccount) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "\">Password link</a></span></td></tr>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "\">Password-reset link</a></span></td></tr>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -729,7 +729,7 @@ func NewPassword(f Frame, v NewPasswordView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = heading("Create a password link", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = heading("Create a password-reset link", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -829,7 +829,7 @@ func InvitationShown(f Frame, v InvitationShownView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "</bdi></h2><div class=\"alert alert-warning alert-soft\"><span>Copy the link and send it to this person. The first person to use it can join. The link is shown only now.</span></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "</bdi></h2><div class=\"alert alert-warning alert-soft\"><span>Copy the link and send it to this person. The first person to use it can join. You cannot see the link again.</span></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -629,7 +629,7 @@ func RecoveryCodes(f Frame, v RecoveryView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<p class=\"max-w-prose\">Store these codes with your passwords, not on your phone. Each code signs you in once if you lose your other methods. They are shown only now.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 46, "<p class=\"max-w-prose\">Store these codes with your passwords, not on your phone. Each code signs you in once if you lose your other methods. You cannot see them again.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -655,7 +655,7 @@ func webhookFacts(v WebhookView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Headers) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<div><dt class=\"small soft\">Fixed headers</dt><dd class=\"few\"><bdi>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<div><dt class=\"small soft\">Custom headers</dt><dd class=\"few\"><bdi>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

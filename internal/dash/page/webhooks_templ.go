@@ -799,7 +799,7 @@ func webhookDetails(v WebhookFormView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textArea(input{id: "headers", name: "headers", label: "Fixed headers", optional: true, hint: v.headersHint(), field: v.Headers, focus: first(v.faults(), "headers")}, 3).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textArea(input{id: "headers", name: "headers", label: "Custom headers", optional: true, hint: v.headersHint(), field: v.Headers, focus: first(v.faults(), "headers")}, 3).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
