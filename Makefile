@@ -48,14 +48,21 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 .DEFAULT_GOAL := help
 .PHONY: help build up demo test test-long chaos lint bench fmt deps
 
+NODES ?= 1
+
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/postern, a static binary
 	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/postern ./cmd/postern
 
-up: build ## build, run the demo without a phone, and keep serving on 127.0.0.1:8080
+up: build ## build, run the demo without a phone, and keep serving on 127.0.0.1:8080 (NODES=3: several servers, one of which is killed)
+ifeq ($(NODES),1)
 	./bin/postern demo
+else
+	$(GO) build -o bin ./cmd/vendorsim ./scripts/balancer
+	./scripts/up-nodes $(NODES)
+endif
 
 demo: build ## run the demo once and exit
 	./bin/postern demo --once
@@ -136,7 +143,6 @@ CYCLES  ?= 100
 SECONDS ?= 0
 SEED    ?= 0
 DATABASE ?= sqlite
-NODES   ?= 1
 
 chaos: ## kill the gateway under load and check its promises (CYCLES= or SECONDS=, SEED=, DATABASE=postgres, or NODES=3 on PostgreSQL)
 ifeq ($(NODES),1)

@@ -23,6 +23,8 @@ var layers = map[string]string{
 	"internal/app":                 "*",
 	"internal/testkit":             "*",
 	"internal/chaos":               "*",
+	"internal/balance":             "",
+	"scripts/balancer":             "internal/balance",
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",
 	"internal/api":                 "internal/access internal/api/schema internal/api/spec internal/gateway internal/media internal/media/blob internal/obs internal/paging internal/postern internal/problem internal/qrcode internal/ratelimit internal/reference",

@@ -237,12 +237,11 @@ func (g *gateway) where() (string, <-chan struct{}) {
 	return g.url, g.changed
 }
 
-// isReady reports whether the server says that it accepts requests.
-func (g *gateway) isReady() bool {
+// readiness is the address at which the server says whether it accepts requests.
+func (g *gateway) readiness() string {
 	g.mu.Lock()
-	ops := g.ops
-	g.mu.Unlock()
-	return ops != "" && caller{control, nil}.call(http.MethodGet, ops+"/readyz", nil, nil) == nil
+	defer g.mu.Unlock()
+	return g.ops + "/readyz"
 }
 
 func (g *gateway) running() *process {

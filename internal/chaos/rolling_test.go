@@ -8,13 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"postern/internal/balance"
 )
 
 var rolls = flag.Int("rolls", 1, "how often all servers are restarted, one after the other")
@@ -55,77 +55,35 @@ func (w *world) restart(n node, b *balancer) {
 	}
 	n.serve("")
 	w.bootNode(n.gateway)
-	w.await("the balancer to use the server", func() bool { return b.uses(n.gateway) })
+	at, _ := n.where()
+	w.await("the balancer to use the server", func() bool { return b.Uses(at) })
 }
 
-// balancer passes each request to the next of the servers that are ready, and never tries again.
+// balancer is a load balancer in front of all servers.
 type balancer struct {
 	*httptest.Server
-
-	servers []*gateway
-	turn    atomic.Int64
-
-	mu    sync.Mutex
-	ready map[*gateway]string // their addresses
+	*balance.Balancer
 }
 
 func newBalancer(w *world) *balancer {
-	b := &balancer{servers: w.servers(), ready: map[*gateway]string{}}
-	b.look()
-	b.Server = httptest.NewServer(&httputil.ReverseProxy{
-		Transport: &http.Transport{MaxIdleConnsPerHost: requestsAtOnce},
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(b.next()) },
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-		},
-	})
-	quit := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		for {
-			select {
-			case <-quit:
-				return
-			case <-time.After(100 * time.Millisecond):
-				b.look()
+	b := balance.New(func() (list []balance.Server) {
+		for _, g := range w.servers() {
+			if at, _ := g.where(); at != "" {
+				list = append(list, balance.Server{URL: at, Ready: g.readiness()})
 			}
 		}
+		return list
 	})
-	w.t.Cleanup(func() { close(quit); looking.Wait(); b.Close() })
-	return b
-}
-
-// look asks each server whether it is ready.
-func (b *balancer) look() {
-	for _, g := range b.servers {
+	ctx, stop := context.WithCancel(w.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { b.Run(ctx) })
+	srv := httptest.NewServer(b)
+	w.t.Cleanup(func() { stop(); running.Wait(); srv.Close() })
+	for _, g := range w.servers() {
 		at, _ := g.where()
-		ready := at != "" && g.isReady()
-		b.mu.Lock()
-		if delete(b.ready, g); ready {
-			b.ready[g] = at
-		}
-		b.mu.Unlock()
+		w.await("the balancer to use all servers", func() bool { return b.Uses(at) })
 	}
-}
-
-func (b *balancer) uses(g *gateway) bool {
-	at, _ := g.where()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ready[g] == at
-}
-
-// next returns the address of the next server, or one where nothing is.
-func (b *balancer) next() *url.URL {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for range b.servers {
-		g := b.servers[int(b.turn.Add(1))%len(b.servers)]
-		if at, err := url.Parse(b.ready[g]); err == nil && at.Host != "" {
-			return at
-		}
-	}
-	return &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	return &balancer{srv, b}
 }
 
 const (
