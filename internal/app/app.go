@@ -427,7 +427,11 @@ func (a *App) Run(ctx context.Context) error {
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}
-	a.health.Set("")
+	if a.leases.Shared() {
+		group.Go(func() error { return a.watchStorage(work) })
+	} else {
+		a.health.Set("")
+	}
 	a.log.InfoContext(ctx, "serving",
 		"url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
 	if !a.keepStart {
@@ -449,7 +453,7 @@ func (a *App) Run(ctx context.Context) error {
 // leave reports that the server stops, and still accepts requests for as long as load balancers need to
 // notice, unless a part of it has failed.
 func (a *App) leave(failed context.Context) {
-	a.health.Set("draining")
+	a.health.Set(obs.Draining)
 	a.front.Leave()
 	if a.cfg.ShutdownDelay > 0 && failed.Err() == nil {
 		a.log.InfoContext(failed, "requests are still accepted for a while", "delay", a.cfg.ShutdownDelay.String())

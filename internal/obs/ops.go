@@ -27,11 +27,16 @@ type Health struct {
 // NewHealth returns a Health that is not ready yet.
 func NewHealth() *Health { return &Health{why: "starting"} }
 
+// Draining is why a server that stops is not ready. Nothing follows it.
+const Draining = "draining"
+
 // Set makes the server ready if why is "", and otherwise not ready for that reason.
 func (h *Health) Set(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.why = why
+	if h.why != Draining {
+		h.why = why
+	}
 }
 
 func (h *Health) reason() string {

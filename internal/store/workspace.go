@@ -145,6 +145,17 @@ func (s Settings) Get(ctx context.Context, name string) (value string, err error
 	return value, err
 }
 
+// SetOnce stores the value of a setting that has none, and returns the value that it has then.
+func (s Settings) SetOnce(ctx context.Context, name, value string) (string, error) {
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value)
+	}))
+	if err != nil {
+		return "", err
+	}
+	return s.Get(ctx, name)
+}
+
 // Set stores the value of a setting.
 func (s Settings) Set(ctx context.Context, name, value string) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return setSetting(t, name, value) }))

@@ -104,13 +104,16 @@ func start(tb testing.TB, databaseURL string, keepStart bool) *Kit {
 }
 
 // Another starts another server on the same PostgreSQL database, which the kit must share, with the
-// same simulated vendor and storage of files. It stops at the end of the test, before the first one.
-func (k *Kit) Another() *Kit {
+// same simulated vendor and, unless change says otherwise, the same settings. It stops at the end of the test, before the first one.
+func (k *Kit) Another(change ...func(*config.Server)) *Kit {
 	k.t.Helper()
 	other := &Kit{
 		t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared, keepStart: k.keepStart,
 	}
 	other.Config.Dir = dir(k.t)
+	for _, c := range change {
+		c(&other.Config)
+	}
 	k.t.Cleanup(other.Stop)
 	other.Boot()
 	return other

@@ -3,9 +3,16 @@ package testkit_test
 import (
 	"database/sql"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"postern/internal/config"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store/migrated"
 	"postern/internal/testkit"
 )
@@ -47,6 +54,40 @@ func TestTwoServersShareOneDatabase(t *testing.T) {
 	if got := len(hooks.AwaitCount(postern.MessageSent, 12)); got != 12 {
 		t.Errorf("%d events of 12 messages", got)
 	}
+}
+
+// A server that has another storage of files than the others, or none, is not ready.
+func TestServersShareTheStorageOfFiles(t *testing.T) {
+	t.Parallel()
+	first := testkit.StartOn(t, migrated.URL(t))
+	first.Stop()
+	first.Shared = true
+	first.Boot()
+	ready := func(k *testkit.Kit, want string) {
+		t.Helper()
+		testkit.Eventually(t, "readiness "+want, func() (bool, any) {
+			res, err := http.Get(k.OpsURL() + "/readyz") //nolint:noctx // the test ends with it
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			text, err := io.ReadAll(res.Body)
+			return err == nil && strings.Contains(string(text), want), string(text)
+		})
+	}
+	ready(first, "ok")
+	ready(first.Another(), "ok")
+	dir := t.TempDir()
+	ready(first.Another(func(c *config.Server) { c.MediaURL = seal.Secret("file://" + dir) }), "other-media-storage")
+	ready(first.Another(func(c *config.Server) { c.MediaURL = "" }), "no-media-storage")
+	mark, err := os.ReadFile(filepath.Join(first.Config.Dir, "media", "storage.id"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "storage.id"), mark, 0o600) // as a copy of the storage has it
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready(first.Another(func(c *config.Server) { c.MediaURL = seal.Secret("file://" + dir) }), "ok")
 }
 
 // linkMoving links a device that may be given to another server meanwhile, which replaces its code: the

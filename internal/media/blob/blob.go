@@ -50,7 +50,16 @@ type Store interface {
 	Tidy(ctx context.Context, before time.Time) error
 	// Check returns nil if blobs can be stored now.
 	Check(ctx context.Context) error
+	// Mark returns the mark by which servers recognize the storage. One without a mark gets the fresh one,
+	// unless that is "". Of several servers that give it one at the same time, one succeeds.
+	Mark(ctx context.Context, fresh string) (string, error)
 }
+
+// markName is the name of the file or object with the storage's mark.
+const markName = "storage.id"
+
+// maxMark is the most bytes that are read of a mark.
+const maxMark = 256
 
 // Hash is the SHA-256 of a blob's content.
 type Hash [sha256.Size]byte

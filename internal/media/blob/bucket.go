@@ -237,6 +237,34 @@ func (b *Bucket) Check(ctx context.Context) error {
 	return f.Close()
 }
 
+// Mark reads the object with the mark, or makes one, unless another server was faster.
+func (b *Bucket) Mark(ctx context.Context, fresh string) (string, error) {
+	mark, err := b.readMark(ctx)
+	if !isCode(err, "NoSuchKey") || fresh == "" {
+		if isCode(err, "NoSuchKey") {
+			return "", nil
+		}
+		return mark, err
+	}
+	options := minio.PutObjectOptions{ContentType: "text/plain", DisableMultipart: true}
+	options.SetMatchETagExcept("*") // only if it is missing
+	_, err = b.core.Client.PutObject(ctx, b.bucket, b.prefix+markName, strings.NewReader(fresh), int64(len(fresh)), options)
+	if err != nil && !isCode(err, "PreconditionFailed") {
+		return "", fmt.Errorf("mark the media storage: %w", err)
+	}
+	return b.readMark(ctx)
+}
+
+func (b *Bucket) readMark(ctx context.Context) (string, error) {
+	object, _, _, err := b.core.GetObject(ctx, b.bucket, b.prefix+markName, minio.GetObjectOptions{})
+	if err != nil {
+		return "", err
+	}
+	defer object.Close()
+	text, err := io.ReadAll(io.LimitReader(object, maxMark))
+	return strings.TrimSpace(string(text)), err
+}
+
 // missingOr gives the error about a missing object the form of a missing file's.
 func missingOr(err error) error {
 	if isCode(err, "NoSuchKey") {

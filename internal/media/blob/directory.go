@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"postern/internal/postern"
@@ -228,6 +229,22 @@ func (d *Directory) Check(ctx context.Context) error {
 	name := tempName()
 	_, _, err := d.write(ctx, name, &io.LimitedReader{})
 	return errors.Join(err, ignoreMissing(d.root.Remove(name)))
+}
+
+// Mark reads the file with the mark, or makes one that appears with all of its content.
+func (d *Directory) Mark(ctx context.Context, fresh string) (string, error) {
+	text, err := d.root.ReadFile(markName)
+	if !errors.Is(err, fs.ErrNotExist) || fresh == "" {
+		return strings.TrimSpace(string(text)), ignoreMissing(err)
+	}
+	temp := tempName()
+	if _, _, err = d.write(ctx, temp, strings.NewReader(fresh+"\n")); err == nil {
+		err = d.root.Link(temp, markName)
+	}
+	if err := errors.Join(err, ignoreMissing(d.root.Remove(temp)), d.syncDir(".")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("mark the media directory: %w", err)
+	}
+	return d.Mark(ctx, "")
 }
 
 func ignoreMissing(err error) error {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"testing/iotest"
@@ -405,4 +406,32 @@ func serveContent(t *testing.T, s blob.Store, name blob.Name, size int64, header
 	}
 	http.ServeContent(w, request, "", time.Time{}, r)
 	return w
+}
+
+// A storage keeps the first mark that it gets, which is no blob.
+func TestMarkStays(t *testing.T) {
+	t.Parallel()
+	everyStore(t, func(t *testing.T, s storage) {
+		if got, err := s.Mark(t.Context(), ""); got != "" || err != nil {
+			t.Errorf("a new storage has the mark %q, %v", got, err)
+		}
+		var all sync.WaitGroup
+		marks := make([]string, 8)
+		for i := range marks {
+			all.Go(func() {
+				var err error
+				if marks[i], err = s.Mark(t.Context(), fmt.Sprint("mark ", i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		got, err := s.Mark(t.Context(), "another")
+		if err != nil || !slices.Contains(marks, got) {
+			t.Errorf("the mark is %q, %v, of %q", got, err, marks)
+		}
+		if len(walk(t, s)) != 0 {
+			t.Error("the mark is a blob")
+		}
+	})
 }

@@ -347,6 +347,11 @@ func (l *Library) fetch(ctx context.Context, ws postern.WorkspaceID, m postern.M
 // Check returns nil if files can be stored now.
 func (l *Library) Check(ctx context.Context) error { return l.blobs.Check(ctx) }
 
+// Mark returns the mark by which servers recognize the storage; see [blob.Store].
+func (l *Library) Mark(ctx context.Context, fresh string) (string, error) {
+	return l.blobs.Mark(ctx, fresh)
+}
+
 // Sweep removes the blobs that no file has: those that are counted, and those that were stored
 // before a time and are not.
 func (l *Library) Sweep(ctx context.Context, before time.Time) error {
