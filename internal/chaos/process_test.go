@@ -312,7 +312,9 @@ func startVendor(t *testing.T, bin, dir string) *vendor {
 	}
 	in.Close()
 	t.Cleanup(func() { p.kill(); out.Close() })
-	line, err := bufio.NewReader(out).ReadBytes('\n')
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadBytes('\n')
+	go io.Copy(io.Discard, lines) //nolint:errcheck // until the program ends: it must never wait for a full pipe
 	var ready struct{ URL, RootKey, CA, Control string }
 	if err == nil {
 		err = json.Unmarshal(line, &ready)
