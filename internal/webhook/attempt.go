@@ -209,15 +209,14 @@ func (a *attempt) observe(ctx context.Context, o store.Attempt, err error) {
 // causeOf returns the error behind a reason, without addresses. It is "" for errors that may name the
 // host, or quote its response, which may quote the event.
 func causeOf(err error) string {
-	switch reasonOf(err) {
-	case egress.Connect, egress.Timeout, egress.Reset:
-	default:
+	e, ok := errors.AsType[*egress.Error](err)
+	if !ok || e.Reason != egress.Connect && e.Reason != egress.Timeout && e.Reason != egress.Reset {
 		return ""
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok {
+	if op, ok := errors.AsType[*net.OpError](e.Err); ok {
 		return op.Op + ": " + op.Err.Error()
 	}
-	return errors.Unwrap(err).Error()
+	return e.Err.Error()
 }
 
 // record retries to store an outcome after the storage has failed with err. Until
