@@ -18,12 +18,13 @@ const module = "postern/"
 // package is a decision and not an accident.
 var layers = map[string]string{
 	".":                            "",
-	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
+	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/health internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
 	"cmd/vendorsim":                "vendorsim",
 	"internal/app":                 "*",
 	"internal/testkit":             "*",
 	"internal/chaos":               "*",
 	"internal/balance":             "",
+	"internal/health":              "",
 	"scripts/balancer":             "internal/balance",
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",
@@ -76,7 +77,7 @@ var layers = map[string]string{
 	"internal/seal":                "",
 	"internal/failpoint":           "",
 	"internal/config":              "internal/seal",
-	"internal/obs":                 "",
+	"internal/obs":                 "internal/health",
 	"internal/postern":             "",
 	"internal/qrcode":              "",
 	"vendorsim":                    "",

@@ -26,6 +26,7 @@ var version = "0.1.0-dev"
 // cli is the command line. Its exit status is 0, 1 (failed) or 2 (wrong usage).
 type cli struct {
 	Serve     serveCmd     `cmd:"" help:"Run the server."`
+	Status    statusCmd    `cmd:"" help:"Show whether the server is ready, and if not, why."`
 	Demo      demoCmd      `cmd:"" help:"Link a simulated phone, send and receive messages, and verify signed webhooks."`
 	Workspace workspaceCmd `cmd:"" help:"Manage workspaces."`
 	Key       keyCmd       `cmd:"" help:"Manage API keys."`

@@ -46,7 +46,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 
 // adminHandler serves the commands. base is the URL at which browsers reach the server,
 // or "" if only a command runs.
-func adminHandler(g *gateway.Gateway, p *people.People, base string) http.Handler {
+func adminHandler(g *gateway.Gateway, p *people.People, base string) *http.ServeMux {
 	mux := http.NewServeMux()
 	userCommands(mux, p, base)
 	mux.HandleFunc("POST /workspaces", admin(func(r *http.Request, in newWorkspace) (any, error) {

@@ -25,6 +25,7 @@ import (
 	"postern/internal/dash"
 	"postern/internal/egress"
 	"postern/internal/gateway"
+	"postern/internal/health"
 	"postern/internal/lease"
 	"postern/internal/linkpage"
 	"postern/internal/mail"
@@ -73,7 +74,8 @@ type App struct {
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
 	vendor     *vendorsim.Spaces // nil outside of the sandbox
-	health     *obs.Health
+	health     *health.State
+	checked    []health.Check // see Run
 	registry   *prometheus.Registry
 	servers    []*server
 	front      *web.Door          // of the public port
@@ -109,7 +111,7 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{
-		cfg: cfg, log: opts.Log, version: opts.Version, health: obs.NewHealth(), vendor: opts.Vendor,
+		cfg: cfg, log: opts.Log, version: opts.Version, health: health.New(opts.Log), vendor: opts.Vendor,
 		shared: opts.Shared || cfg.DatabaseURL != "" && !bool(cfg.Sandbox), keepStart: opts.KeepStart,
 	}
 	if err := a.open(ctx); err != nil {
@@ -169,7 +171,8 @@ func (a *App) open(ctx context.Context) error {
 		DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry,
 		Leases: a.leases,
 	})
-	return a.listen(ctx, obs.OpsHandler(a.health, a.registry))
+	a.checked = a.checks(core.box)
+	return a.listen(ctx, obs.OpsHandler(a.health.Report, a.registry))
 }
 
 // openBox starts the record for crashes. Without it the server works, but cannot tell which
@@ -269,7 +272,9 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	a.streams = cancel
 	a.serve(requests, door.Listen(public), door)
 	a.serve(requests, opsL, obs.OwnHost(a.cfg.OpsAddr, ops))
-	a.serve(requests, sock, adminHandler(a.gateway, a.people, a.URL()))
+	commands := adminHandler(a.gateway, a.people, a.URL())
+	commands.HandleFunc("GET /status", admin(a.status))
+	a.serve(requests, sock, commands)
 	return nil
 }
 
@@ -427,11 +432,7 @@ func (a *App) Run(ctx context.Context) error {
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}
-	if a.leases.Shared() {
-		group.Go(func() error { return a.watchStorage(work) })
-	} else {
-		a.health.Set("")
-	}
+	group.Go(func() error { return a.health.Monitor(work, a.checked...) })
 	a.log.InfoContext(ctx, "serving",
 		"url", a.URL(), "ops_url", a.OpsURL(), "version", a.version, "sandbox", a.vendor != nil)
 	if !a.keepStart {
@@ -453,7 +454,7 @@ func (a *App) Run(ctx context.Context) error {
 // leave reports that the server stops, and still accepts requests for as long as load balancers need to
 // notice, unless a part of it has failed.
 func (a *App) leave(failed context.Context) {
-	a.health.Set(obs.Draining)
+	a.health.Drain()
 	a.front.Leave()
 	if a.cfg.ShutdownDelay > 0 && failed.Err() == nil {
 		a.log.InfoContext(failed, "requests are still accepted for a while", "delay", a.cfg.ShutdownDelay.String())

@@ -42,12 +42,19 @@ func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
 	if err != nil {
 		return nil, err
 	}
+	c := socketCommands(cfg)
+	c.stop, c.Alone = stop, alone
+	return c, nil
+}
+
+// socketCommands returns commands for the server that listens on the socket of the data directory.
+func socketCommands(cfg config.Data) *Commands {
 	dialer := &net.Dialer{Timeout: time.Second}
-	return &Commands{stop: stop, Alone: alone, client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	return &Commands{client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", cfg.SocketPath())
 		},
-	}}}, nil
+	}}}
 }
 
 // serveCommands serves the command socket in this process until stop is called.

@@ -10,40 +10,14 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"time"
+
+	"postern/internal/health"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
-
-// Health says whether the server is ready for requests, and if not, why.
-type Health struct {
-	mu  sync.Mutex
-	why string // "" when ready
-}
-
-// NewHealth returns a Health that is not ready yet.
-func NewHealth() *Health { return &Health{why: "starting"} }
-
-// Draining is why a server that stops is not ready. Nothing follows it.
-const Draining = "draining"
-
-// Set makes the server ready if why is "", and otherwise not ready for that reason.
-func (h *Health) Set(why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.why != Draining {
-		h.why = why
-	}
-}
-
-func (h *Health) reason() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.why
-}
 
 // NewRegistry returns a registry with metrics of the Go runtime and the process.
 func NewRegistry() *prometheus.Registry {
@@ -104,12 +78,13 @@ func isPublic(ip netip.Addr) bool {
 }
 
 // OpsHandler serves /metrics, /healthz, /readyz and /debug/pprof. Serve it only on an
-// address that operators alone can reach, behind [OwnHost].
-func OpsHandler(health *Health, metrics prometheus.Gatherer) http.Handler {
+// address that operators alone can reach, behind [OwnHost]. /readyz responds with what report
+// returns, and with status 503 unless the server is ready.
+func OpsHandler(report func() health.Report, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, health.reason()) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, health.Report{Status: health.Ready}) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, report()) })
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
@@ -117,14 +92,12 @@ func OpsHandler(health *Health, metrics prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-func answer(w http.ResponseWriter, why string) {
+func answer(w http.ResponseWriter, r health.Report) {
 	w.Header().Set("Content-Type", "application/json")
-	status := "ok"
-	if why != "" {
-		status = why
+	if r.Status != health.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	json.NewEncoder(w).Encode(map[string]string{"status": status}) //nolint:errcheck,gosec // the caller is gone
+	json.NewEncoder(w).Encode(r) //nolint:errcheck,gosec // the caller is gone
 }
 
 // Vitals contains some metrics of the process.

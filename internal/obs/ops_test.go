@@ -11,29 +11,34 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"postern/internal/health"
 )
 
 func TestReadinessSaysWhyNot(t *testing.T) {
 	t.Parallel()
-	h := NewHealth()
-	srv := OpsHandler(h, NewRegistry())
+	report := health.Report{Status: health.Unavailable, Problems: []health.Problem{{
+		Check: "disk", Reason: "disk-full", Detail: "The disk is full.",
+	}}}
+	srv := OpsHandler(func() health.Report { return report }, NewRegistry())
 	get := func(path string) (int, string) {
 		rec := httptest.NewRecorder()
 		srv.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, http.NoBody))
-		return rec.Code, rec.Body.String()
+		return rec.Code, strings.TrimSpace(rec.Body.String())
 	}
-	if code, body := get("/readyz"); code != 503 || !strings.Contains(body, "starting") {
-		t.Errorf("before start: %d %s", code, body)
+	const full = `{"status":"unavailable","problems":[{"check":"disk","reason":"disk-full","detail":"The disk is full."}]}`
+	if code, body := get("/readyz"); code != 503 || body != full {
+		t.Errorf("with a full disk: %d %s", code, body)
 	}
-	h.Set("")
-	if code, _ := get("/readyz"); code != 200 {
-		t.Errorf("ready: %d", code)
+	if code, body := get("/healthz"); code != 200 || body != `{"status":"ok"}` {
+		t.Errorf("health: %d %s", code, body)
+	}
+	report = health.Report{Status: health.Ready}
+	if code, body := get("/readyz"); code != 200 || body != `{"status":"ok"}` {
+		t.Errorf("ready: %d %s", code, body)
 	}
 	if code, body := get("/metrics"); code != 200 || !strings.Contains(body, "go_goroutines") {
 		t.Errorf("metrics: %d", code)
-	}
-	if code, _ := get("/healthz"); code != 200 {
-		t.Errorf("health: %d", code)
 	}
 }
 
@@ -53,7 +58,7 @@ func TestOpsAnswersItsOwnHostAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(OwnHost("ops.internal:9090", OpsHandler(NewHealth(), NewRegistry())))
+	srv := httptest.NewServer(OwnHost("ops.internal:9090", OpsHandler(health.New(slog.New(slog.DiscardHandler)).Report, NewRegistry())))
 	defer srv.Close()
 	for host, want := range map[string]int{
 		"": 200, "127.0.0.1": 200, "127.0.0.1:1": 200, "localhost": 200, "LocalHost.:9090": 200, "ops.internal": 200,

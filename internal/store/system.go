@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -68,6 +69,12 @@ func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err
 		}),
 	)
 	return st, err
+}
+
+// Probe makes a small write and waits until it is on disk.
+func (s System) Probe(ctx context.Context) error {
+	now := s.db.Now().UTC().Format(time.RFC3339)
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return setSetting(t, "probe", now) }))
 }
 
 const (

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"postern/internal/health"
+	"postern/internal/seal"
+)
+
+// checks are what this server needs to do its work.
+func (a *App) checks(box *seal.Box) []health.Check {
+	return []health.Check{
+		{Name: "database", Run: a.db.System.Probe},
+		health.Disk(a.cfg.Dir),
+		health.Files(),
+		{Name: "secret-key", Run: func(context.Context) error { return a.checkKeyFile(box) }},
+		{Name: "media-storage", Run: a.checkStorage},
+	}
+}
+
+// checkKeyFile reports a key file with which the server could not start again.
+func (a *App) checkKeyFile(box *seal.Box) error {
+	key, err := seal.LoadKey(a.cfg.KeyFile())
+	if err != nil {
+		return &health.Failure{Reason: "secret-key-unreadable", Detail: fmt.Sprintf("The server could not start again: %v. "+
+			"Restore the file, readable only by the server.", err)}
+	}
+	now, err := seal.NewBox(key)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now.MAC("key check", "postern"), box.MAC("key check", "postern")) {
+		return &health.Failure{Reason: "secret-key-changed", Detail: fmt.Sprintf("The key in %s is not the one that this "+
+			"server has read at its start. Restore the file.", a.cfg.KeyFile())}
+	}
+	return nil
+}
+
+// storageSetting holds the mark of the storage that the servers of a database share.
+const storageSetting = "media_storage"
+
+// checkStorage reports media storage in which no file can be stored now, or where the other servers of the
+// database do not find it.
+func (a *App) checkStorage(ctx context.Context) error {
+	known := ""
+	if a.leases.Shared() {
+		var err error
+		if known, err = a.db.Settings.Get(ctx, storageSetting); err != nil {
+			return nil //nolint:nilerr // the check of the database reports it
+		}
+	}
+	if a.library == nil {
+		return noStorage(known != "")
+	}
+	if err := a.library.Check(ctx); err != nil {
+		return storageFailure(err)
+	}
+	if !a.leases.Shared() {
+		return nil
+	}
+	return a.checkMark(ctx, known)
+}
+
+func noStorage(othersHave bool) error {
+	return &health.Failure{
+		Reason: "no-media-storage", Warning: !othersHave,
+		Detail: "POSTERN_MEDIA_URL is not set, so messages with files can neither be sent nor received. " +
+			"Set it to storage that all servers of this database can reach.",
+	}
+}
+
+func storageFailure(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &health.Failure{
+		Reason: "media-storage-unreachable",
+		Detail: fmt.Sprintf("No file can be stored: %v. Check POSTERN_MEDIA_URL and the storage.", err),
+	}
+}
+
+// checkMark compares the mark of this server's storage with that of the first server that had one.
+func (a *App) checkMark(ctx context.Context, known string) error {
+	fresh := ""
+	if known == "" {
+		fresh = rand.Text()
+	}
+	mark, err := a.library.Mark(ctx, fresh)
+	if err == nil && known == "" {
+		known, err = a.db.Settings.SetOnce(ctx, storageSetting, mark)
+	}
+	if err != nil {
+		return storageFailure(err)
+	}
+	if mark != known {
+		return &health.Failure{
+			Reason: "other-media-storage",
+			Detail: "The media storage is not that of the other servers. Set POSTERN_MEDIA_URL to theirs.",
+		}
+	}
+	return nil
+}
