@@ -132,6 +132,7 @@ test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each
 	$(GO) test ./internal/chaos -count=1 -run OneKey -rounds 1000 -timeout 20m -v
 	$(GO) test ./internal/chaos -count=1 -run Transfers -transfer 100 -timeout 20m -v
 	$(GO) test ./internal/store -count=1 -run ReaderMisses -followed 1000000 -timeout 60m -v
+	$(GO) test ./internal/testkit -count=1 -run BackupsUnderLoad -backups 20 -timeout 30m -v
 	$(GO) test ./internal/chaos -count=1 -run RollingRestart -rolls 20 -timeout 30m -v
 	$(GO) test ./internal/chaos -count=1 -run FlatOut -flatout 500 -database $(DATABASE) -timeout 30m -v
 	$(GO) test ./internal/api -count=1 -run 'Exact|UsageIsTrue' -histories 1000 -timeout 20m -v

@@ -18,13 +18,14 @@ const module = "postern/"
 // package is a decision and not an accident.
 var layers = map[string]string{
 	".":                            "",
-	"cmd/postern":                  "internal/api internal/app internal/config internal/demo internal/gateway internal/health internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
+	"cmd/postern":                  "internal/api internal/app internal/backup internal/config internal/demo internal/gateway internal/health internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
 	"cmd/vendorsim":                "vendorsim",
 	"internal/app":                 "*",
 	"internal/testkit":             "*",
 	"internal/chaos":               "*",
 	"internal/balance":             "",
 	"internal/health":              "",
+	"internal/backup":              "internal/db/dbcopy internal/media/blob internal/postern internal/store internal/store/transfer",
 	"scripts/balancer":             "internal/balance",
 	"bench/bare":                   "vendorsim",
 	"internal/demo":                "*",

@@ -36,6 +36,8 @@ type cli struct {
 	Webhook   webhookCmd   `cmd:"" help:"Manage webhook endpoints."`
 	Listen    listenCmd    `cmd:"" help:"Stream events to this machine and forward them to a local webhook receiver."`
 	Migrate   migrateCmd   `cmd:"" help:"Migrate the database to the current version and exit, or move the data to another database."`
+	Backup    backupCmd    `cmd:"" help:"Back up the database and the files of messages, also while servers run."`
+	Restore   restoreCmd   `cmd:"" help:"Fill an empty data directory or PostgreSQL database from a backup."`
 	OpenAPI   openAPICmd   `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 

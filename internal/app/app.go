@@ -128,6 +128,9 @@ func (a *App) open(ctx context.Context) error {
 	a.db = core.db
 	a.onClose(core.db.Close)
 	a.onClose(func() error { a.later.Wait(); return nil })
+	if err := a.warnOfRestore(ctx); err != nil {
+		return err
+	}
 	if a.leases, err = a.joinNodes(ctx); err != nil {
 		return err
 	}

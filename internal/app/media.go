@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path/filepath"
 
+	"postern/internal/config"
 	"postern/internal/media/blob"
 	"postern/internal/media/library"
 	"postern/internal/seal"
@@ -18,9 +19,21 @@ func (a *App) openLibrary() (*library.Library, error) {
 		return nil, nil //nolint:nilnil // the users of a library check for nil
 	}
 	scratch := filepath.Join(a.cfg.Dir, "transit")
-	address := a.cfg.MediaURL
+	blobs, err := openBlobs(a.cfg.Data, a.cfg.MediaURL, scratch)
+	if err != nil {
+		return nil, err
+	}
+	shelves, err := library.Open(blobs, scratch, a.db.Blobs)
+	if err != nil {
+		return nil, fmt.Errorf("open the storage for media: %w", err)
+	}
+	return shelves, nil
+}
+
+// openBlobs opens the storage at an address; "" is the directory media in the data directory.
+func openBlobs(cfg config.Data, address seal.Secret, scratch string) (blob.Store, error) {
 	if address == "" {
-		dir, err := filepath.Abs(filepath.Join(a.cfg.Dir, "media"))
+		dir, err := filepath.Abs(filepath.Join(cfg.Dir, "media"))
 		if err != nil {
 			return nil, fmt.Errorf("find the directory for media: %w", err)
 		}
@@ -30,9 +43,5 @@ func (a *App) openLibrary() (*library.Library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("POSTERN_MEDIA_URL: %w", err)
 	}
-	shelves, err := library.Open(blobs, scratch, a.db.Blobs)
-	if err != nil {
-		return nil, fmt.Errorf("open the storage for media: %w", err)
-	}
-	return shelves, nil
+	return blobs, nil
 }

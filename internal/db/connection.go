@@ -95,10 +95,14 @@ func (c *connection) lost() bool {
 	}) != nil
 }
 
-// drop closes the connection and forgets its statements.
+// drop closes the connection and its statements. SQLite keeps a connection with open statements, and then
+// leaves its journal behind.
 func (c *connection) drop() {
 	if c.conn == nil {
 		return
+	}
+	for _, p := range c.stmts {
+		_ = p.Close() // the connection may be lost
 	}
 	discard(c.conn)
 	c.conn = nil

@@ -397,6 +397,21 @@ func (s Blobs) Storage(ctx context.Context, ws postern.WorkspaceID) (postern.Sto
 	return scanStorage(s.db.One(ctx, storageOf, ws))
 }
 
+// Each calls do for each blob.
+func (s Blobs) Each(ctx context.Context, do func(ws postern.WorkspaceID, hash string, size int64) error) error {
+	return s.db.Rows(ctx, `SELECT workspace_id, hash, size FROM blob`, nil, func(r *sql.Rows) error {
+		var (
+			ws   postern.WorkspaceID
+			hash string
+			size int64
+		)
+		if err := r.Scan(&ws, &hash, &size); err != nil {
+			return err
+		}
+		return do(ws, hash, size)
+	})
+}
+
 const blobsLike = `SELECT count(*) FROM blob WHERE workspace_id = $1 AND hash = $2`
 
 // checkStorage returns a ResourceLimit error if there is no room for the blob of a file that is

@@ -169,3 +169,10 @@ func (s SessionKeys) Remove(ctx context.Context, account string) error {
 		}
 	}
 }
+
+// DeleteKinds removes all keys of some kinds, of all accounts.
+func (s SessionKeys) DeleteKinds(ctx context.Context, kinds ...string) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return t.Exec(`DELETE FROM session_key WHERE kind IN `+t.InList(1), asJSON(kinds))
+	}))
+}

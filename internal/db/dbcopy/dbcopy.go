@@ -1,6 +1,6 @@
 // Package dbcopy copies all rows of one database into an empty one, which may be of the other engine,
-// and compares what it has written with what it read. Both have the same tables. Nothing may write
-// to either of them meanwhile.
+// and compares what it has written with what it read. Both have the same tables. The source is read as
+// it is at one moment, so others may write to it meanwhile; nothing else may write to the target.
 package dbcopy
 
 import (
@@ -36,6 +36,8 @@ type side interface {
 	each(ctx context.Context, table string, columns []string, do func(row []any) error) error
 	// insert writes the rows that next returns, until it returns nil.
 	insert(ctx context.Context, table string, columns []string, next func() ([]any, error)) error
+	// snapshot makes all later reads see the database as it is now.
+	snapshot(ctx context.Context) error
 	begin(ctx context.Context) error
 	commit(ctx context.Context) error
 	close() error
@@ -79,6 +81,9 @@ func Copy(ctx context.Context, from, to Place, skip func(table string) bool) (co
 type copying struct{ source, target side }
 
 func (c copying) all(ctx context.Context, skip func(table string) bool) (copied []Table, err error) {
+	if err := c.source.snapshot(ctx); err != nil {
+		return nil, err
+	}
 	tables, names, err := c.plan(ctx, skip)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,12 @@ func openPostgres(ctx context.Context, url string) (side, error) {
 
 func (s *postgresSide) close() error { return s.conn.Close(context.Background()) }
 
+// snapshot begins a transaction, and reads something: PostgreSQL takes the snapshot with the first read.
+func (s *postgresSide) snapshot(ctx context.Context) error {
+	_, err := s.conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM pg_class")
+	return err
+}
+
 func (s *postgresSide) begin(ctx context.Context) error {
 	_, err := s.conn.Exec(ctx, "BEGIN; SET LOCAL synchronous_commit = on")
 	return err

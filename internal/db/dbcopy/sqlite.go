@@ -32,6 +32,18 @@ func openSQLite(ctx context.Context, file string) (side, error) {
 
 func (s *sqliteSide) close() error { return errors.Join(s.conn.Close(), s.db.Close()) }
 
+// snapshot begins a transaction, and reads something: SQLite takes the snapshot with the first read.
+func (s *sqliteSide) snapshot(ctx context.Context) error {
+	if _, err := s.conn.ExecContext(ctx, "PRAGMA query_only = 1"); err != nil {
+		return err
+	}
+	if _, err := s.conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	var n int
+	return s.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&n)
+}
+
 func (s *sqliteSide) begin(ctx context.Context) error {
 	_, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
 	return err

@@ -36,6 +36,10 @@ const (
 	unnamed = "" // the name of the only record of a kind
 )
 
+// Ratchets returns the kinds of keys that change with each message. Those of a backup must not be used
+// to send: the recipient has seen them, and would drop the message.
+func Ratchets() []string { return []string{kindSession, kindSenderKey} }
+
 // isCached reports whether records of a kind are used often enough to cache.
 func isCached(kind string) bool {
 	switch kind {
