@@ -3,8 +3,8 @@ package vendorsim
 import "time"
 
 const (
-	// maxLedger is how many of the newest entries are kept.
-	maxLedger = 1 << 20
+	// defaultLedger is how many of the newest entries are kept unless Options say otherwise.
+	defaultLedger = 1 << 20
 )
 
 // Direction is the direction of a message, as seen from the linked account.
@@ -53,6 +53,7 @@ type entryKey struct {
 
 // ledger holds the entries, oldest first, numbered without gaps.
 type ledger struct {
+	limit   int // entries that are kept
 	entries []*Entry
 	index   map[entryKey]*Entry
 	last    int64
@@ -89,7 +90,7 @@ func (l *ledger) after(n int64, limit int) []Entry {
 }
 
 // Ledger returns at most limit entries with a position greater than after, oldest first; a limit of
-// 0 or less means all. The newest 1,048,576 entries are kept.
+// 0 or less means all. See [Options] for how many are kept.
 func (v *Vendor) Ledger(after int64, limit int) []Entry {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -7,7 +7,7 @@ func (v records) record(e Entry) *Entry {
 	e.N, e.Copies, e.ArrivedAt = v.ledger.last+1, 1, now()
 	v.ledger.add(&e)
 	v.saveEntry(&e)
-	for len(v.ledger.entries) > maxLedger {
+	for len(v.ledger.entries) > v.ledger.limit {
 		old := v.ledger.entries[0]
 		v.ledger.entries = v.ledger.entries[1:]
 		delete(v.ledger.index, old.key())

@@ -1,6 +1,7 @@
 package vendorsim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type Options struct {
 	// ones. All Vendors of a process must share one Keys, because whatsmeow trusts one root key
 	// per process.
 	Keys *Keys
+	// Ledger is how many of the newest entries of the ledger are kept; 0 means 1,048,576. Each takes
+	// some hundred bytes of memory. A message that is no longer in the ledger gets no receipts, and a
+	// second copy of it counts as a new message.
+	Ledger int
 }
 
 // Vendor is a simulated messaging network: the vendor's servers and all phones. Its methods
@@ -144,6 +149,7 @@ func newVendor(opts Options) *Vendor {
 		names:    make(map[number]string),
 		shared:   make(map[number]*appState),
 		withheld: make(map[number]bool),
+		ledger:   ledger{limit: cmp.Or(opts.Ledger, defaultLedger)},
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

@@ -50,6 +50,9 @@ const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server stops
 	streamGrace  = 2 * time.Second  // for streams, which never end by themselves, when the server stops
 
+	// sandboxLedger is how many messages the simulated vendor of a sandbox remembers for each workspace.
+	sandboxLedger = 5000
+
 	// The default retention.
 	keepEvents   = 30 * 24 * time.Hour
 	keepAudit    = 365 * 24 * time.Hour
@@ -202,7 +205,7 @@ func (a *App) openVendor(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the numbers of the sandbox: %w", err)
 	}
-	opts := vendorsim.Options{Dir: filepath.Join(a.cfg.Dir, "vendor"), Log: a.log}
+	opts := vendorsim.Options{Dir: filepath.Join(a.cfg.Dir, "vendor"), Log: a.log, Ledger: sandboxLedger}
 	if a.vendor, err = vendorsim.OpenSpaces(opts, owners); err != nil {
 		return fmt.Errorf("open the simulated vendor: %w", err)
 	}
