@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os/signal"
+	"syscall"
 
 	"postern/internal/app"
 	"postern/internal/config"
@@ -15,7 +18,8 @@ type serveCmd struct{ config.Server }
 
 // Run serves until ctx is done.
 func (c *serveCmd) Run(ctx context.Context, std streams) error {
-	log := obs.NewLogger(std.err, c.Level())
+	signal.Ignore(syscall.SIGHUP) // a terminal that is closed does not end the server
+	log := c.logger(std.err)
 	a, err := app.New(ctx, c.Server, app.Options{Log: log, Version: version})
 	if err != nil {
 		return err
@@ -24,6 +28,14 @@ func (c *serveCmd) Run(ctx context.Context, std streams) error {
 		return errors.Join(err, a.Close())
 	}
 	return a.Run(ctx)
+}
+
+// logger returns the log in the format of the settings.
+func (c *serveCmd) logger(out io.Writer) *slog.Logger {
+	if c.LogFormat == "text" {
+		return obs.NewTextLogger(out, c.Level())
+	}
+	return obs.NewLogger(out, c.Level())
 }
 
 // invite prints the link that creates the first user. If there already is a user, it

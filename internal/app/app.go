@@ -448,13 +448,20 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-failed.Done(): // a goroutine of the group has returned an error
 	}
+	begun := time.Now()
+	step := func(done string) { a.log.InfoContext(work, done, "after_ms", time.Since(begun).Milliseconds()) }
 	a.log.InfoContext(failed, "stopping")
 	handedOver := a.handOver(failed, stopSessions)
 	a.leave(failed)
 	a.drain(work)
 	<-handedOver
+	step("the requests in flight have ended")
 	stopWork()
-	return errors.Join(group.Wait(), release(), a.Close())
+	err := group.Wait()
+	step("the sends and deliveries in flight have ended")
+	err = errors.Join(err, release(), a.Close())
+	step("stopped")
+	return err
 }
 
 // leave reports that the server stops, and still accepts requests for as long as load balancers need to

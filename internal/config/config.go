@@ -131,7 +131,8 @@ type Server struct {
 	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
 	RetentionAudit    Span `env:"POSTERN_RETENTION_AUDIT" default:"365d" placeholder:"SPAN" help:"How long the audit log of the dashboard is kept (${default})."`
 
-	LogLevel string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error (${default})."`
+	LogLevel  string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error (${default})."`
+	LogFormat string `env:"POSTERN_LOG_FORMAT" default:"json" enum:"json,text" help:"Format of the log: json for programs, text for people (${default})."`
 }
 
 const maxShutdownDelay = 5 * time.Minute

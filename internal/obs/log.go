@@ -16,6 +16,12 @@ func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: redact}))
 }
 
+// NewTextLogger is like NewLogger, with lines for people: the time, the level, the message, and the
+// attributes as name=value.
+func NewTextLogger(w io.Writer, level slog.Leveler) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: redact}))
+}
+
 const hidden = "***"
 
 // shapes matches texts that are redacted wherever they occur: API keys, webhook secrets,

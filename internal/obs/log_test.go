@@ -41,3 +41,13 @@ func TestIdsStayReadable(t *testing.T) {
 		t.Error("an id was hidden")
 	}
 }
+
+func TestTextLogIsRedactedToo(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	NewTextLogger(&out, slog.LevelInfo).Info("a request", "number", "+15550001111", "key", "pst_0123456789", "status", 200)
+	line := out.String()
+	if !strings.Contains(line, `level=INFO msg="a request" number=*** key=*** status=200`) {
+		t.Errorf("the line is %s", line)
+	}
+}

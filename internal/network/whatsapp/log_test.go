@@ -104,6 +104,9 @@ func TestLogKeepsSecrets(t *testing.T) {
 			t.Errorf("the log holds %q", s)
 		}
 	}
+	if raw := regexp.MustCompile(`.*%[+#]?[svdqXT!].*`).FindString(log.String()); raw != "" {
+		t.Errorf("the log has a line that is not formatted: %s", raw)
+	}
 	if !strings.Contains(log.String(), "module=whatsmeow") {
 		t.Error("nothing of whatsmeow reached the log: the test proves nothing")
 	}

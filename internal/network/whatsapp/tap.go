@@ -10,9 +10,9 @@ import (
 
 // tap is whatsmeow's logger. It does three things.
 //
-// It logs the format of each line, which is a constant in whatsmeow's source, and
-// never its arguments: they contain numbers, addresses, whole stanzas and texts. A
-// test checks that the formats are constants.
+// It logs each line with the arguments that cannot contain anything private, such as
+// counts, ids of messages and errors; see [safe]. The others are numbers, addresses,
+// whole stanzas and texts. A test checks that the formats are constants.
 //
 // It also passes on each stanza, which whatsmeow logs on its "Recv" and "Send"
 // loggers before acting on it. This is the only place where the reason for the end
@@ -66,15 +66,15 @@ func (t *tap) Debugf(format string, args ...any) {
 			return
 		}
 	}
-	t.print(slog.LevelDebug, format)
+	t.print(slog.LevelDebug, format, args)
 }
 
 // Infof logs at level debug: whatsmeow's details.
-func (t *tap) Infof(format string, _ ...any) { t.print(slog.LevelDebug, format) }
+func (t *tap) Infof(format string, args ...any) { t.print(slog.LevelDebug, format, args) }
 
 // Warnf logs at level debug, because every end of a connection is a warning.
-func (t *tap) Warnf(format string, _ ...any) {
-	t.print(slog.LevelDebug, format)
+func (t *tap) Warnf(format string, args ...any) {
+	t.print(slog.LevelDebug, format, args)
 	switch {
 	case t.undecoded == nil:
 	case format == undecryptedFrame:
@@ -91,14 +91,16 @@ func (t *tap) Errorf(format string, args ...any) {
 	if format == unfetchedFirst || format == unfetchedLater {
 		level = slog.LevelDebug
 	}
-	t.print(level, format)
+	t.print(level, format, args)
 	if format == panickedMessage && t.panicked != nil && len(args) > 0 {
 		id, _ := args[0].(string)
 		t.panicked(id)
 	}
 }
 
-func (t *tap) print(level slog.Level, format string) {
-	t.log.LogAttrs(context.Background(), level, "whatsmeow",
-		slog.String("module", t.module), slog.String("format", format))
+func (t *tap) print(level slog.Level, format string, args []any) {
+	ctx := context.Background()
+	if t.log.Enabled(ctx, level) {
+		t.log.LogAttrs(ctx, level, safe(format, args), slog.String("module", t.module))
+	}
 }

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A server goes on when its terminal is closed, says how it stops, and writes a log for people.
+func TestServerOutlivesItsTerminal(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	var errs output
+	cmd := program(context.Background(), &errs, &errs, "serve", "--data-dir", dir, "--sandbox", "--log-format", "text",
+		"--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	awaitOutput(t, &errs, `level=INFO msg=serving url=http://`)
+	for _, signal := range []os.Signal{syscall.SIGHUP, syscall.SIGHUP} {
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A command that the server runs shows that it is still there.
+	ready := regexp.MustCompile(`server +ready\n`)
+	for timeout := untilTimeout(t); ; {
+		_, out, told := command(t, "status", "--data-dir", dir)
+		if ready.MatchString(out) {
+			break
+		}
+		if timeout.Err() != nil || !strings.Contains(out, "starting") {
+			t.Fatalf("the status is %s%s", out, told)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, errs.String())
+	}
+	rest := errs.String()
+	for _, line := range []string{"stopping", "the requests in flight have ended", "the sends and deliveries in flight have ended", "stopped"} {
+		_, after, ok := strings.Cut(rest, line)
+		if !ok {
+			t.Errorf("the log does not say %q at its place:\n%s", line, errs.String())
+			continue
+		}
+		rest = after
+	}
+	exit, out, told := command(t, "status", "--data-dir", dir)
+	if exit != 1 || out != "" || !strings.Contains(told, "no server is running on the data directory "+dir) {
+		t.Errorf("status without a server = %d %s %s", exit, out, told)
+	}
+}
+
+// awaitOutput waits until a program has printed a text.
+func awaitOutput(t *testing.T, o *output, text string) {
+	t.Helper()
+	timeout := untilTimeout(t)
+	for {
+		changed := o.changes()
+		if strings.Contains(o.String(), text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.Done():
+			t.Fatalf("it did not print %q, but\n%s", text, o.String())
+		}
+	}
+}
