@@ -24,6 +24,15 @@ func (d data) with(ctx context.Context, do func(*app.Commands) error) error {
 	return errors.Join(do(c), c.Close())
 }
 
+// withNew is like with, but creates the database if there is none.
+func (d data) withNew(ctx context.Context, do func(*app.Commands) error) error {
+	c, err := app.OpenOrCreate(ctx, d.Data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(c), c.Close())
+}
+
 // print prints v as JSON for programs, or else the formatted line for people.
 func (d data) print(std streams, v any, format string, args ...any) error {
 	if d.JSON {
@@ -65,7 +74,7 @@ type workspaceCreateCmd struct {
 
 // Run creates a workspace.
 func (c *workspaceCreateCmd) Run(ctx context.Context, std streams) error {
-	return c.with(ctx, func(s *app.Commands) error {
+	return c.withNew(ctx, func(s *app.Commands) error {
 		ws, err := s.CreateWorkspace(ctx, c.Name, c.Plan)
 		if err != nil {
 			return err

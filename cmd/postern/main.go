@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/netip"
 	"os"
 	"os/signal"
 	"reflect"
 	"syscall"
+	"time"
 
 	"postern/internal/api"
 	"postern/internal/config"
@@ -35,6 +37,7 @@ type cli struct {
 	Message   messageCmd   `cmd:"" help:"Send messages."`
 	Webhook   webhookCmd   `cmd:"" help:"Manage webhook endpoints."`
 	Listen    listenCmd    `cmd:"" help:"Stream events to this machine and forward them to a local webhook receiver."`
+	Config    configCmd    `cmd:"" help:"Print the settings of the server, and where each one comes from."`
 	Migrate   migrateCmd   `cmd:"" help:"Migrate the database to the current version and exit, or move the data to another database."`
 	Backup    backupCmd    `cmd:"" help:"Back up the database and the files of messages, also while servers run."`
 	Restore   restoreCmd   `cmd:"" help:"Fill an empty data directory or PostgreSQL database from a backup."`
@@ -80,7 +83,7 @@ func run(ctx context.Context, args []string, std streams) (exit int) {
 		return left
 	}
 	if err != nil {
-		fmt.Fprintln(std.err, "postern:", explain(err))
+		fmt.Fprintln(std.err, "postern:", explain(err, args))
 		fmt.Fprintln(std.err, "Run \"postern --help\" to list the commands.")
 		return exitUsage
 	}
@@ -104,7 +107,9 @@ func newParser(ctx context.Context, c *cli, std streams, more ...kong.Option) (*
 	return kong.New(c, append(more, kong.Name("postern"),
 		kong.Description("An open-source messaging gateway: link accounts by QR code, "+
 			"send and receive messages over REST, and get signed webhooks."),
-		kong.TypeMapper(reflect.TypeFor[config.Switch](), switches{}), kong.Writers(std.out, std.err),
+		kong.TypeMapper(reflect.TypeFor[config.Switch](), switches{}),
+		kong.TypeMapper(reflect.TypeFor[netip.Prefix](), kong.MapperFunc(networks)),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(durations)), kong.Writers(std.out, std.err),
 		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))...)
 }
 

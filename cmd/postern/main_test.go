@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"postern/internal/db/dbtest"
+	"postern/internal/seal"
 )
 
 const asProgram = "POSTERN_TEST_AS_PROGRAM"
@@ -373,7 +375,8 @@ func TestAnotherSecretKeyIsRefused(t *testing.T) {
 	dir := shortDir(t)
 	at := "--data-dir=" + dir
 	mustRun(t, "workspace", "create", "--name", "X", at)
-	if err := os.Remove(filepath.Join(dir, "secret.key")); err != nil {
+	other := base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))
+	if err := os.WriteFile(filepath.Join(dir, "secret.key"), []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if exit, _, errs := command(t, "workspace", "list", at); exit != 1 ||

@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"postern/internal/config"
 
@@ -73,7 +76,7 @@ func (switches) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	}
 	var s config.Switch
 	if err := s.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("--%s %w", ctx.Value.Name, err)
+		return err
 	}
 	target.Set(reflect.ValueOf(s))
 	return nil
@@ -85,14 +88,83 @@ func isSwitch(t kong.Token) bool {
 	return t.Type == kong.UntypedToken && slices.Contains([]string{"on", "off", "true", "false"}, text)
 }
 
-// explain adds the nearest flag to the error of an unknown one.
-func explain(err error) error {
-	const unknown = "unknown flag "
-	bad, is := errors.AsType[*kong.ParseError](err)
-	text, _, _ := strings.Cut(err.Error(), ",") // kong names only flags that are very near
-	name, ok := strings.CutPrefix(text, unknown)
-	if !is || !ok || bad.Context == nil {
+// networks reads a network such as 10.0.0.0/8, or a single address.
+func networks(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("network", &text); err != nil {
 		return err
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if addr, bad := netip.ParseAddr(text); bad == nil {
+		prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	if err != nil {
+		return fmt.Errorf("%q is neither a network such as 10.0.0.0/8 nor an address", text)
+	}
+	target.Set(reflect.ValueOf(prefix))
+	return nil
+}
+
+// durations reads a duration such as 5s.
+func durations(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 5s, 2m or 1h", text)
+	}
+	target.Set(reflect.ValueOf(d))
+	return nil
+}
+
+// The errors of kong about values.
+var (
+	badValue  = regexp.MustCompile(`^--([a-z-]+): (.*?)(?: \(from envar ([A-Z_]+)=.*)?$`)
+	badChoice = regexp.MustCompile(`^--([a-z-]+) must be one of (.*) but got "(.*)"$`)
+)
+
+// explain says which setting is wrong, as the user gave it, and names the nearest valid one.
+func explain(err error, args []string) error {
+	bad, is := errors.AsType[*kong.ParseError](err)
+	if !is {
+		return err
+	}
+	if m := badChoice.FindStringSubmatch(err.Error()); m != nil {
+		choices := strings.Split(strings.ReplaceAll(m[2], `"`, ""), ",")
+		return fmt.Errorf("%s: %q is none of %s; the nearest one is %s", given(bad.Context, m[1], args), m[3],
+			strings.Join(choices, ", "), config.Nearest(m[3], choices))
+	}
+	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("%s: %s", given(bad.Context, m[1], args), m[2])
+	}
+	return explainUnknown(bad)
+}
+
+// given names a setting as the user gave it: as a flag, a variable, or a name in the file.
+func given(ctx *kong.Context, flag string, args []string) string {
+	isFlag := func(arg string) bool { return arg == "--"+flag || strings.HasPrefix(arg, "--"+flag+"=") }
+	if ctx == nil || slices.ContainsFunc(args, isFlag) {
+		return "--" + flag
+	}
+	for _, group := range flagsOf(ctx) {
+		for _, f := range group {
+			if f.Name == flag && config.IsSet(f.Envs) {
+				return f.Envs[0]
+			}
+		}
+	}
+	return flag + " in the configuration file"
+}
+
+// explainUnknown adds the nearest flag to the error of an unknown one.
+func explainUnknown(bad *kong.ParseError) error {
+	const unknown = "unknown flag "
+	text, _, _ := strings.Cut(bad.Error(), ",") // kong names only flags that are very near
+	name, ok := strings.CutPrefix(text, unknown)
+	if !ok || bad.Context == nil {
+		return bad
 	}
 	var flags []string
 	for _, group := range flagsOf(bad.Context) {

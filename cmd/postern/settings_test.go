@@ -40,11 +40,11 @@ func TestSwitchesNeedNoValue(t *testing.T) { //nolint:paralleltest // the comman
 // TestUnknownSettingStopsTheServer mistypes the sandbox in each place where it can be set. A
 // server that ignored it would link devices to the real network.
 func TestUnknownSettingStopsTheServer(t *testing.T) {
-	if _, err := parsed(t, "--snadbox"); err == nil || !strings.HasSuffix(explain(err).Error(), "--sandbox") {
-		t.Errorf("a flag: %v", explain(err))
+	if _, err := parsed(t, "--snadbox"); err == nil || !strings.HasSuffix(explain(err, nil).Error(), "--sandbox") {
+		t.Errorf("a flag: %v", explain(err, nil))
 	}
-	if _, err := parsed(t, "--use-a-sandbox"); err == nil || !strings.HasSuffix(explain(err).Error(), "--sandbox") {
-		t.Errorf("a flag that is far from any: %v", explain(err))
+	if _, err := parsed(t, "--use-a-sandbox"); err == nil || !strings.HasSuffix(explain(err, nil).Error(), "--sandbox") {
+		t.Errorf("a flag that is far from any: %v", explain(err, nil))
 	}
 	file := filepath.Join(t.TempDir(), "postern.toml")
 	if err := os.WriteFile(file, []byte("snadbox = true\n"), 0o600); err != nil {

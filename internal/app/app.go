@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -110,7 +111,7 @@ type Options struct {
 // New opens everything that a server needs, including its ports, so that errors are
 // reported at the start. The caller must call Run or Close afterwards.
 func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := errors.Join(cfg.Validate(), cfg.CheckFiles()); err != nil {
 		return nil, err
 	}
 	a := &App{
@@ -550,7 +551,7 @@ func openCore(ctx context.Context, cfg config.Data, log *slog.Logger, shared boo
 	if err != nil {
 		return core{}, err
 	}
-	key, err := cfg.LoadKey()
+	key, err := loadKey(ctx, cfg, db)
 	if err != nil {
 		return core{}, errors.Join(err, db.Close())
 	}
@@ -569,17 +570,36 @@ func openCore(ctx context.Context, cfg config.Data, log *slog.Logger, shared boo
 	return core{db, box}, nil
 }
 
+// keyCheck is the setting by which a database recognizes its secret key.
+const keyCheck = "secret_key_check"
+
+// loadKey reads the secret key. It creates one only for a database that has never had one.
+func loadKey(ctx context.Context, cfg config.Data, db *store.Store) ([]byte, error) {
+	known, err := db.Settings.Get(ctx, keyCheck)
+	if err != nil {
+		return nil, err
+	}
+	if known == "" {
+		return cfg.LoadKey()
+	}
+	key, err := seal.LoadKey(cfg.KeyFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s, but the database is encrypted with a secret key; "+
+			"restore the file, or name it by POSTERN_SECRET_KEY_FILE", cfg.KeyFile())
+	}
+	return key, err
+}
+
 // checkKey refuses a secret key that is not the one with which the database was
 // encrypted, because it could not open any secret.
 func checkKey(ctx context.Context, db *store.Store, box *seal.Box) error {
-	const setting = "secret_key_check"
 	now := hex.EncodeToString(box.MAC("key check", "postern"))
-	before, err := db.Settings.Get(ctx, setting)
+	before, err := db.Settings.Get(ctx, keyCheck)
 	switch {
 	case err != nil:
 		return err
 	case before == "":
-		return db.Settings.Set(ctx, setting, now)
+		return db.Settings.Set(ctx, keyCheck, now)
 	case before != now:
 		return errors.New("the secret key is not the one this database was sealed with; " +
 			"restore secret.key, or name it by POSTERN_SECRET_KEY_FILE")

@@ -32,8 +32,23 @@ type Commands struct {
 }
 
 // OpenCommands connects to the running server of the data directory, or opens the database
-// if no server is running. The caller must call [Commands.Close].
+// if no server is running. It is an error if there is no database. The caller must call [Commands.Close].
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
+	if err := transfer.Exists(ctx, placeOf(cfg)); err != nil {
+		return nil, fmt.Errorf("%w; check %s", err, placeSetting(cfg))
+	}
+	return OpenOrCreate(ctx, cfg)
+}
+
+func placeSetting(cfg config.Data) string {
+	if cfg.DatabaseURL != "" {
+		return "POSTERN_DATABASE_URL"
+	}
+	return "--data-dir, or create one with \"postern workspace create\" or \"postern serve\""
+}
+
+// OpenOrCreate is like OpenCommands, but creates the database if there is none.
+func OpenOrCreate(ctx context.Context, cfg config.Data) (*Commands, error) {
 	alone := true
 	stop, err := serveCommands(ctx, cfg)
 	if _, locked := errors.AsType[*store.LockedError](err); locked {

@@ -38,7 +38,7 @@ func TestHeadersOfAnEarlierReleaseAreSealed(t *testing.T) {
 
 func newWebhook(t *testing.T, cfg config.Data) (ws, id string) {
 	t.Helper()
-	c, err := OpenCommands(t.Context(), cfg)
+	c, err := OpenOrCreate(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -31,9 +30,17 @@ func (s *Switch) UnmarshalText(b []byte) error {
 	case "off", "false", "0", "":
 		*s = false
 	default:
-		return errors.New("must be on or off")
+		return fmt.Errorf("%q is neither on nor off", b)
 	}
 	return nil
+}
+
+// String returns "on" or "off".
+func (s Switch) String() string {
+	if s {
+		return "on"
+	}
+	return "off"
 }
 
 // Span is a retention: days such as 30d, or a duration such as 720h.
@@ -41,20 +48,30 @@ type Span time.Duration
 
 // UnmarshalText reads a span of at least an hour.
 func (s *Span) UnmarshalText(b []byte) error {
+	bad := fmt.Errorf("%q is not a number of days such as 30d, or a duration such as 720h, of at least 1h", b)
 	text := string(b)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(strings.TrimSpace(days), 10, 16)
 		if err != nil {
-			return errors.New("must be a number of days such as 30d, or a duration such as 720h")
+			return bad
 		}
 		text = strconv.FormatUint(24*n, 10) + "h"
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Hour {
-		return errors.New("must be a number of days such as 30d, or a duration such as 720h, of at least 1h")
+		return bad
 	}
 	*s = Span(d)
 	return nil
+}
+
+// String formats a span as UnmarshalText reads it.
+func (s Span) String() string {
+	const day = 24 * time.Hour
+	if d := time.Duration(s); d%day == 0 {
+		return strconv.Itoa(int(d/day)) + "d"
+	}
+	return time.Duration(s).String()
 }
 
 // Data says where the data is. A command that works without a server needs no other
@@ -99,9 +116,10 @@ func (d Data) SocketPath() string { return filepath.Join(d.Dir, "admin.sock") }
 type Server struct {
 	Data
 
-	Addr    string `env:"POSTERN_ADDR" default:"127.0.0.1:8080" help:"Address of the API (${default})."`
-	OpsAddr string `env:"POSTERN_OPS_ADDR" default:"127.0.0.1:9090" help:"Address of /metrics, /healthz, /readyz and pprof (${default})."`
-	BaseURL string `env:"POSTERN_BASE_URL" placeholder:"URL" help:"Public URL of the server; derived from the address if not set."`
+	Addr      string `env:"POSTERN_ADDR" default:"127.0.0.1:8080" help:"Address of the API (${default})."`
+	OpsAddr   string `env:"POSTERN_OPS_ADDR" default:"127.0.0.1:9090" help:"Address of /metrics, /healthz, /readyz and pprof (${default})."`
+	PublicOps Switch `name:"public-ops" env:"POSTERN_PUBLIC_OPS" default:"off" help:"Allow an operations address that other networks may reach, because a firewall or the network of a container protects it."`
+	BaseURL   string `env:"POSTERN_BASE_URL" placeholder:"URL" help:"Public URL of the server; derived from the address if not set."`
 
 	TLSCertFile    string         `name:"tls-cert-file" env:"POSTERN_TLS_CERT_FILE" placeholder:"FILE" help:"TLS certificate with its chain, as PEM. Reloaded when it changes."`
 	TLSKeyFile     string         `name:"tls-key-file" env:"POSTERN_TLS_KEY_FILE" placeholder:"FILE" help:"Private key of the TLS certificate, as PEM."`
@@ -139,16 +157,7 @@ const maxShutdownDelay = 5 * time.Minute
 
 // Validate checks settings that depend on each other. Its errors say how to fix them.
 func (s *Server) Validate() error {
-	errs := []error{s.Data.Validate(), s.SignOn.Validate()}
-	host, _, err := net.SplitHostPort(s.Addr)
-	switch {
-	case err != nil:
-		errs = append(errs, errors.New("POSTERN_ADDR must be host:port, such as 127.0.0.1:8080"))
-	case !loopback(host) && !s.TLS() && len(s.TrustedProxies) == 0 && !bool(s.InsecureHTTP):
-		errs = append(errs, errors.New("POSTERN_ADDR is reachable from other machines without TLS; "+
-			"set POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE, or set POSTERN_TRUSTED_PROXIES if proxies provide TLS, "+
-			"or listen on 127.0.0.1, or set POSTERN_INSECURE_HTTP=on in a closed network"))
-	}
+	errs := []error{s.checkForms(), s.Data.Validate(), s.SignOn.Validate(), s.checkAddresses()}
 	if (s.TLSCertFile == "") != (s.TLSKeyFile == "") {
 		errs = append(errs, errors.New("POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE must be set together"))
 	}

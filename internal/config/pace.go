@@ -32,7 +32,7 @@ func (p *Pace) UnmarshalText(b []byte) error {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || text == part || n < 1 || n > maxPace || *member != 0 {
-			return fmt.Errorf("must be off, or limits such as %q, each from 1 to %d", "30/min,5 new chats/min", maxPace)
+			return fmt.Errorf("%q is neither off nor limits such as %q, each from 1 to %d", b, "30/min,5 new chats/min", maxPace)
 		}
 		*member = n
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"postern/internal/network/whatsapp/logline"
+
 	waBinary "go.mau.fi/whatsmeow/binary"
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
@@ -11,7 +13,7 @@ import (
 // tap is whatsmeow's logger. It does three things.
 //
 // It logs each line with the arguments that cannot contain anything private, such as
-// counts, ids of messages and errors; see [safe]. The others are numbers, addresses,
+// counts, ids of messages and errors; see [logline.Format]. The others are numbers, addresses,
 // whole stanzas and texts. A test checks that the formats are constants.
 //
 // It also passes on each stanza, which whatsmeow logs on its "Recv" and "Send"
@@ -101,6 +103,6 @@ func (t *tap) Errorf(format string, args ...any) {
 func (t *tap) print(level slog.Level, format string, args []any) {
 	ctx := context.Background()
 	if t.log.Enabled(ctx, level) {
-		t.log.LogAttrs(ctx, level, safe(format, args), slog.String("module", t.module))
+		t.log.LogAttrs(ctx, level, logline.Format(format, args), slog.String("module", t.module))
 	}
 }

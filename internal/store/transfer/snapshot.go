@@ -21,7 +21,7 @@ type Snapshot struct {
 // Copy takes a snapshot of a database, which servers may use meanwhile. It makes the file in a directory
 // that must be empty, and leaves nothing else of use there.
 func Copy(ctx context.Context, from Place, dir string) (s Snapshot, err error) {
-	if err := exists(ctx, from); err != nil {
+	if err := Exists(ctx, from); err != nil {
 		return s, err
 	}
 	to := Place{Dir: dir}

@@ -81,7 +81,7 @@ func (p Place) retire() error {
 }
 
 func move(ctx context.Context, from, to Place) (list []dbcopy.Table, err error) {
-	if err := exists(ctx, from); err != nil {
+	if err := Exists(ctx, from); err != nil {
 		return nil, err
 	}
 	release, err := from.hold(ctx)
@@ -97,8 +97,8 @@ func move(ctx context.Context, from, to Place) (list []dbcopy.Table, err error) 
 	return dbcopy.Copy(ctx, from.database(), to.database(), skipped)
 }
 
-// exists returns an error if a place has no database of Postern: opening it would create one.
-func exists(ctx context.Context, p Place) error {
+// Exists returns an error if a place has no database of Postern: opening it would create one.
+func Exists(ctx context.Context, p Place) error {
 	if p.URL == "" {
 		_, err := os.Stat(p.database().File)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +108,7 @@ func exists(ctx context.Context, p Place) error {
 	}
 	has, err := dbcopy.Has(ctx, p.database(), "workspace")
 	if err == nil && !has {
-		err = errors.New("there is no Postern database at the URL of the source")
+		err = errors.New("there is no Postern database at this URL")
 	}
 	return err
 }

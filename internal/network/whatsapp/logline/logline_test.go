@@ -1,4 +1,4 @@
-package whatsapp
+package logline
 
 import (
 	"errors"
@@ -26,11 +26,11 @@ func TestLinesOfWhatsmeowAreSafe(t *testing.T) {
 		"failed: no session with ***: ***":      {"failed: %v", []any{errors.New(`no session with 15550001111:2@lid: "the text"`)}},
 		"failed: got *** instead of *** (404)":  {"failed: %v", []any{errors.New("got <message to='1'> instead of <ack> (404)")}},
 	} {
-		if got := safe(line.format, line.args); got != want {
+		if got := Format(line.format, line.args); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := safe("%v", []any{errors.New(strings.Repeat("ä", 300))}); len(got) > maxError+len("…") {
+	if got := Format("%v", []any{errors.New(strings.Repeat("ä", 300))}); len(got) > maxError+len("…") {
 		t.Errorf("%d bytes of an error", len(got))
 	}
 }

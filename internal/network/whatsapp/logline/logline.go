@@ -1,4 +1,5 @@
-package whatsapp
+// Package logline formats lines of whatsmeow's log without what they could reveal.
+package logline
 
 import (
 	"fmt"
@@ -18,9 +19,9 @@ type plain string
 // Format writes the text.
 func (s plain) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s)) }
 
-// safe formats a line of whatsmeow's log. Arguments of types that can contain something private are
+// Format formats a line. Arguments of types that can contain something private are
 // replaced by "***".
-func safe(format string, args []any) string {
+func Format(format string, args []any) string {
 	list := make([]any, len(args))
 	for i, arg := range args {
 		list[i] = harmless(arg)
