@@ -41,7 +41,7 @@ func (t *tenant) stream(tb *testing.T, srv *httptest.Server, query string, heade
 	}
 	tb.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" ||
-		resp.Header.Get("Cache-Control") != "no-store" {
+		resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("X-Accel-Buffering") != "no" {
 		tb.Fatalf("stream: %d %v", resp.StatusCode, resp.Header)
 	}
 	lines := bufio.NewScanner(resp.Body)

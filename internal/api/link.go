@@ -157,7 +157,11 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 	if err != nil {
 		return nil, err
 	}
-	return h.streams.answer(q, func(s *stream) { h.follow(ctx, q, first, s) })
+	return h.streams.answer(q, func(s *stream) {
+		if s.text(": connected\n\n") { // at once, so that a proxy that collects responses is noticed
+			h.follow(ctx, q, first, s)
+		}
+	})
 }
 
 // follow sends the attempt whenever it has changed, until it ends.

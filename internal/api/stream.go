@@ -47,6 +47,7 @@ func (o *streams) answer(q *request, body func(*stream)) (*huma.StreamResponse, 
 		r, w := humago.Unwrap(hc)
 		s := &stream{w: w, ctl: http.NewResponseController(w), patience: o.patience}
 		s.w.Header().Set("Content-Type", spec.Stream)
+		s.w.Header().Set("X-Accel-Buffering", "no") // nginx collects responses otherwise
 		s.w.WriteHeader(http.StatusOK)
 		s.started = r.Method != http.MethodHead && s.ctl.Flush() == nil
 		if s.started {

@@ -39,7 +39,7 @@ func follow(t *testing.T, mine *tenant, srv *httptest.Server, id postern.DeviceI
 	}
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" ||
-		resp.Header.Get("Cache-Control") != "no-store" {
+		resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("X-Accel-Buffering") != "no" {
 		t.Fatalf("stream: %d %v", resp.StatusCode, resp.Header)
 	}
 	return &follower{t, bufio.NewScanner(resp.Body), resp}

@@ -73,6 +73,10 @@ func (c *client) first(ctx context.Context) (m message, err error) {
 // errSilent ends a connection on which nothing has arrived for too long.
 var errSilent = fmt.Errorf("the server has sent nothing for %s", silence)
 
+// errBuffered ends a stream whose beginning does not arrive, although the response has begun.
+var errBuffered = errors.New("the response has begun, but nothing of the stream arrives: a proxy in between collects " +
+	"the response; turn its buffering off for this server (nginx: proxy_buffering off)")
+
 // stream follows the log after the given event; "" follows new events only.
 func (c *client) stream(ctx context.Context, after string) (*stream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -16,6 +16,7 @@ import (
 
 const (
 	silence    = 45 * time.Second // three heartbeats of the server
+	beginning  = 20 * time.Second // until the first bytes of a stream, which the server sends at once
 	firstRetry = 300 * time.Millisecond
 	maxRetry   = 10 * time.Second // short, because a developer is waiting
 )

@@ -62,6 +62,19 @@ func TestServerThatNeverAnswersIsAskedAgain(t *testing.T) {
 	})
 }
 
+// TestProxyThatCollectsTheStreamIsReported: the header of the response arrives, and nothing of the stream.
+func TestProxyThatCollectsTheStreamIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{}, func(int, *http.Request) *reply { return streaming(hold("")) })
+		time.Sleep(beginning + time.Second)
+		synctest.Wait()
+		if !strings.Contains(r.err.String(), "proxy_buffering off") {
+			t.Errorf("it prints\n%s", r.err.String())
+		}
+		r.finish(t)
+	})
+}
+
 // slowWriter takes a minute for each event.
 type slowWriter struct{ output }
 

@@ -32,8 +32,8 @@ type stream struct {
 }
 
 func newStream(body io.ReadCloser, watch *time.Timer, cancel context.CancelCauseFunc) *stream {
-	s := &stream{watched: watched{body, watch}, cancel: cancel}
-	s.lines = bufio.NewScanner(s.watched)
+	s := &stream{watched: watched{ReadCloser: body, watch: watch}, cancel: cancel}
+	s.lines = bufio.NewScanner(&s.watched)
 	s.lines.Buffer(nil, maxEvent)
 	return s
 }
@@ -44,14 +44,20 @@ type watched struct {
 	io.ReadCloser
 
 	watch *time.Timer
+	begun bool // something has arrived
 }
 
-func (w watched) Read(b []byte) (int, error) {
-	w.watch.Reset(silence)
+func (w *watched) Read(b []byte) (int, error) {
+	limit, silent := silence, errSilent
+	if !w.begun {
+		limit, silent = beginning, errBuffered
+	}
+	w.watch.Reset(limit)
 	n, err := w.ReadCloser.Read(b)
 	if !w.watch.Stop() && err != nil {
-		err = errSilent
+		err = silent
 	}
+	w.begun = w.begun || n > 0
 	return n, err
 }
 
