@@ -36,7 +36,8 @@ func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) *x50
 		SerialNumber: big.NewInt(
 			serial), Subject: pkix.Name{CommonName: "postern"}, NotBefore: now.Add(-time.Hour),
 		NotAfter:    now.Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), elsewhere(t).AsSlice()}, IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), elsewhere(t).AsSlice()}, DNSNames: []string{proxyHost},
+		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
 	if err != nil {
