@@ -292,14 +292,14 @@ func TestBadCertificateStopsTheStart(t *testing.T) {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writeCertificate(t, cert, filepath.Join(dir, "other.pem"), 1)
 	writeCertificate(t, filepath.Join(dir, "other.pem"), key, 2)
-	for name, files := range map[string][2]string{
-		"missing":        {cert, filepath.Join(dir, "none.pem")},
-		"of another key": {cert, key},
+	for name, files := range map[string][3]string{
+		"missing":        {cert, filepath.Join(dir, "none.pem"), "POSTERN_TLS_KEY_FILE cannot be read"},
+		"of another key": {cert, key, "POSTERN_TLS_CERT_FILE"},
 	} {
 		k := testkit.Start(t)
 		k.Stop()
 		k.Config.TLSCertFile, k.Config.TLSKeyFile = files[0], files[1]
-		if err := k.TryBoot(); err == nil || !strings.Contains(err.Error(), "POSTERN_TLS_CERT_FILE") {
+		if err := k.TryBoot(); err == nil || !strings.Contains(err.Error(), files[2]) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
