@@ -34,10 +34,17 @@ type Commands struct {
 // OpenCommands connects to the running server of the data directory, or opens the database
 // if no server is running. It is an error if there is no database. The caller must call [Commands.Close].
 func OpenCommands(ctx context.Context, cfg config.Data) (*Commands, error) {
-	if err := transfer.Exists(ctx, placeOf(cfg)); err != nil {
+	if err := transfer.Exists(ctx, placeOf(cfg)); err != nil && !isServed(ctx, cfg) {
 		return nil, fmt.Errorf("%w; check %s", err, placeSetting(cfg))
 	}
 	return OpenOrCreate(ctx, cfg)
+}
+
+// isServed reports whether a server listens on the socket of the data directory. It may have another database
+// than the command was told.
+func isServed(ctx context.Context, cfg config.Data) bool {
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", cfg.SocketPath())
+	return err == nil && c.Close() == nil
 }
 
 func placeSetting(cfg config.Data) string {
@@ -74,7 +81,7 @@ func socketCommands(cfg config.Data) *Commands {
 
 // serveCommands serves the command socket in this process until stop is called.
 func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err error) {
-	core, err := openCore(ctx, cfg, slog.New(slog.DiscardHandler), cfg.DatabaseURL != "")
+	core, err := openCore(ctx, cfg, store.Options{Nodes: cfg.DatabaseURL != ""})
 	if err != nil {
 		return nil, err
 	}
