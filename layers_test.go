@@ -25,6 +25,7 @@ var layers = map[string]string{
 	"internal/chaos":                    "*",
 	"internal/balance":                  "",
 	"internal/health":                   "",
+	"internal/metrics":                  "internal/health internal/postern internal/store",
 	"internal/backup":                   "internal/db/dbcopy internal/media/blob internal/postern internal/store internal/store/transfer",
 	"scripts/balancer":                  "internal/balance",
 	"bench/bare":                        "vendorsim",

@@ -31,6 +31,7 @@ import (
 	"postern/internal/linkpage"
 	"postern/internal/mail"
 	"postern/internal/media/library"
+	"postern/internal/metrics"
 	"postern/internal/network/whatsapp"
 	"postern/internal/obs"
 	"postern/internal/oidc"
@@ -81,6 +82,7 @@ type App struct {
 	health     *health.State
 	checked    []health.Check // see Run
 	registry   *prometheus.Registry
+	counts     *metrics.Metrics
 	servers    []*server
 	front      *web.Door          // of the public port
 	streams    context.CancelFunc // ends the streams
@@ -125,7 +127,11 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 }
 
 func (a *App) open(ctx context.Context) error {
-	core, err := openCore(ctx, a.cfg.Data, a.log, a.shared)
+	a.registry = obs.NewRegistry()
+	a.counts = metrics.New(a.registry, a.version)
+	core, err := openCore(ctx, a.cfg.Data, store.Options{
+		Log: a.log, Nodes: a.shared, Observe: a.counts.Changed, Committed: a.counts.Committed,
+	})
 	if err != nil {
 		return err
 	}
@@ -173,12 +179,16 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err
 	}
-	a.registry = obs.NewRegistry()
 	a.dispatcher = webhook.New(webhook.Options{
 		DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry,
 		Leases: a.leases,
 	})
 	a.checked = a.checks(core.box)
+	metrics.Watch(a.registry, metrics.Source{
+		System: func(ctx context.Context) (store.SystemStatus, error) { return a.db.System.Get(ctx, a.db.Now()) },
+		Health: a.health.Report,
+		Disk:   func() (int64, error) { return health.FreeSpace(a.cfg.Dir) },
+	})
 	return a.listen(ctx, obs.OpsHandler(a.health.Report, a.registry))
 }
 
@@ -303,6 +313,7 @@ func (a *App) door() (*web.Door, error) {
 	}
 	return web.New(web.Options{
 		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate,
+		Observe:   a.counts.Requested,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(pages),
 	})
@@ -541,13 +552,13 @@ type core struct {
 	box *seal.Box
 }
 
-func openCore(ctx context.Context, cfg config.Data, log *slog.Logger, shared bool) (core, error) {
+// openCore opens the database of the settings, with further options.
+func openCore(ctx context.Context, cfg config.Data, opts store.Options) (core, error) {
 	if err := cfg.Validate(); err != nil {
 		return core{}, err
 	}
-	db, err := store.Open(ctx, store.Options{
-		Dir: cfg.Dir, URL: cfg.DatabaseURL.Reveal(), Log: log, Nodes: shared,
-	})
+	opts.Dir, opts.URL = cfg.Dir, cfg.DatabaseURL.Reveal()
+	db, err := store.Open(ctx, opts)
 	if err != nil {
 		return core{}, err
 	}

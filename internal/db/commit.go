@@ -33,6 +33,9 @@ func (w *writer) commit(group []request) {
 	}
 	w.answerGroup(err)
 	w.scheduler.tire(w.group, time.Now(), time.Since(began))
+	if err == nil && w.committed != nil {
+		w.committed(len(w.group), time.Since(began))
+	}
 	w.group = nil
 	if err == nil && w.written != nil {
 		w.written(len(w.scheduler.seen) > 1)

@@ -66,6 +66,10 @@ type Options struct {
 	// nothing.
 	Trace func(query string, args []any)
 
+	// Committed is called after each group of writes that is on disk, by the only writer: with the
+	// number of writes, and how long the group took. Nil calls nothing.
+	Committed func(writes int, took time.Duration)
+
 	turnLimit time.Duration // see the constant; tests shorten it
 }
 
@@ -117,7 +121,7 @@ func (db *DB) startWriter(opts Options) {
 		stmts: map[string]*prepared{}, taken: make(chan struct{}),
 	}, opts.Ledgers, db.publish, opts.Log)
 	db.first = nil
-	db.writer.trace, db.writer.fence = opts.Trace, opts.Fence
+	db.writer.trace, db.writer.fence, db.writer.committed = opts.Trace, opts.Fence, opts.Committed
 	if db.checkpoints != nil {
 		db.writer.written = db.checkpoints.written
 	}

@@ -186,6 +186,30 @@ type Ledger interface {
 	Discard()
 }
 
+// Observer returns a ledger that calls tell with each change when the writes of its group have succeeded,
+// just before they are committed, and that writes nothing.
+func Observer(tell func(change any)) Ledger { return &observer{tell: tell} }
+
+type observer struct {
+	tell  func(change any)
+	noted []any
+}
+
+func (o *observer) Note(change any) { o.noted = append(o.noted, change) }
+
+func (o *observer) Write(*Tx) error {
+	for _, change := range o.noted {
+		o.tell(change)
+	}
+	o.Discard()
+	return nil
+}
+
+func (o *observer) Discard() {
+	clear(o.noted)
+	o.noted = o.noted[:0]
+}
+
 // ledgers are all ledgers of a database.
 type ledgers []Ledger
 

@@ -21,7 +21,7 @@ const (
 // Disk checks that the file system of a directory has free space.
 func Disk(dir string) Check {
 	return Check{"disk", func(context.Context) error {
-		free, err := freeSpace(dir)
+		free, err := FreeSpace(dir)
 		if err != nil {
 			return fmt.Errorf("read the free space of the data directory: %w", err)
 		}
@@ -33,7 +33,9 @@ func Disk(dir string) Check {
 	}}
 }
 
-func freeSpace(dir string) (int64, error) {
+// FreeSpace returns how many bytes a process without special rights can still write to the file system of a
+// directory.
+func FreeSpace(dir string) (int64, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return 0, err

@@ -289,6 +289,7 @@ func (o SetDeviceState) apply(t *db.Tx) error {
 		return err
 	}
 	t.Wake(DeviceChanged, string(o.DeviceID))
+	t.Note(DeviceMoved{o.Status, o.Reason})
 	if o.Event == nil {
 		return nil
 	}
@@ -304,6 +305,12 @@ func (o SetDeviceState) update(t *db.Tx) error {
 		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END, restricted_until = $9
 		WHERE workspace_id = $1 AND id = $2`,
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At, o.Until)
+}
+
+// DeviceMoved is a change of a device's state.
+type DeviceMoved struct {
+	Status postern.Status
+	Reason string
 }
 
 // SetState records a change of a device's session. It does nothing when the device no

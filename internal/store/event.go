@@ -19,6 +19,16 @@ type eventAt struct {
 	now postern.Time
 }
 
+// EventsRecorded are events that were recorded together.
+type EventsRecorded []eventAt
+
+// Types returns the type of each of the events.
+func (e EventsRecorded) Types(do func(postern.EventType)) {
+	for i := range e {
+		do(e[i].Type)
+	}
+}
+
 // recordEvent records one event; see [recordEvents].
 func recordEvent(t *db.Tx, e postern.Event, now postern.Time) error {
 	return recordEvents(t, []eventAt{{e, now}})
@@ -45,6 +55,7 @@ func recordEvents(t *db.Tx, list []eventAt) error {
 	if err != nil {
 		return err
 	}
+	t.Note(EventsRecorded(list))
 	return fanOut(t, list, positions)
 }
 

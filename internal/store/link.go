@@ -223,6 +223,7 @@ func (o FinishLink) apply(t *db.Tx) error {
 	if n == 0 {
 		return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 	}
+	t.Note(LinkEnded{postern.LinkLinked, ""})
 	err = changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3,
 		phone_number = $4, display_name = $5, linked_at = $6,
 		history_from = CASE WHEN phone_number IN ('', $4) THEN history_from ELSE (SELECT coalesce(max(n), 0) FROM message
@@ -277,12 +278,19 @@ func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 	return ended, err
 }
 
+// LinkEnded is the end of a link attempt.
+type LinkEnded struct {
+	Status postern.LinkStatus
+	Reason string
+}
+
 // apply ends the attempt and leaves the device as it is.
 func (o LinkEnd) apply(t *db.Tx) (ended bool, err error) {
 	n, err := t.Changed(`UPDATE link SET status = $3, reason = $4, code = $6, ended_at = $5 WHERE workspace_id = $1
 		AND device_id = $2 AND status = 'pending' AND ($7 = '' OR id = $7)`,
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.At, []byte{}, o.LinkID)
 	if n > 0 {
+		t.Note(LinkEnded{o.Status, o.Reason})
 		t.Wake(LinkChanged, string(o.DeviceID))
 		t.Wake(DeviceChanged, string(o.DeviceID))
 	}

@@ -198,6 +198,7 @@ func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
 	for query, want := range map[string]string{
 		devicesByState:  "USING COVERING INDEX device_state",
 		messagesQueued:  "SCAN message USING COVERING INDEX message_queue", // an index of the queue only
+		oldestQueued:    "SCAN message USING INDEX message_expiry",
 		messagesLeft:    "USING INDEX message_repeat (device_id>?)",
 		deliveriesWait:  "USING COVERING INDEX delivery_due",
 		deliveriesDue:   "USING COVERING INDEX delivery_due (endpoint_id=? AND due_at<?)",

@@ -139,6 +139,13 @@ type Options struct {
 	// Trace is called with each statement before it runs; see [db.Options].
 	Trace func(query string, args []any)
 
+	// Observe is called with each change of the types MessageMoved, DeviceMoved, LinkEnded and
+	// EventsRecorded, just before it is committed, by the only writer. It must be fast. Nil observes
+	// nothing.
+	Observe func(change any)
+	// Committed is called after each group of writes; see [db.Options].
+	Committed func(writes int, took time.Duration)
+
 	answerLimit func() time.Duration // see [db.Options]
 }
 
@@ -183,9 +190,17 @@ func (c *core) engineOptions(opts Options) db.Options {
 	}
 	return db.Options{
 		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
-		Ledgers: []db.Ledger{newMessageHours(), newAttemptHours(), newChatSummaries()}, Unavailable: unavailable,
+		Ledgers: opts.ledgers(), Committed: opts.Committed, Unavailable: unavailable,
 		AnswerLimit: opts.answerLimit, Trace: opts.Trace, Nodes: opts.Nodes, Fence: c.fence,
 	}
+}
+
+func (o Options) ledgers() []db.Ledger {
+	list := []db.Ledger{newMessageHours(), newAttemptHours(), newChatSummaries()}
+	if o.Observe != nil {
+		list = append(list, db.Observer(o.Observe))
+	}
+	return list
 }
 
 // retryHint is how long callers are told to wait when the storage fails.

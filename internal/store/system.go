@@ -20,6 +20,9 @@ type SystemStatus struct {
 
 	Queued  int64 // messages that wait to be sent, at most MessagesCounted
 	Sending int64 // those of them that may have reached the network, likewise
+	// OldestQueued is when the oldest message was accepted that waits and is not scheduled, of the first
+	// MessagesCounted; 0 if none waits.
+	OldestQueued postern.Time
 
 	Waiting   int64        // pending deliveries, at most DeliveriesCounted
 	Due       int64        // those of them that are due to an active endpoint, likewise
@@ -33,6 +36,8 @@ const (
 	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
 	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ` + unsent + `
 		LIMIT $1 + 0) counted`
+	oldestQueued = `SELECT coalesce(min(created_at), 0) FROM (SELECT created_at FROM message
+		WHERE status IN ('queued', 'sending') LIMIT $1 + 0) waiting`
 	messagesLeft = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > ''
 		AND status IN ` + unsent + ` ORDER BY device_id, n LIMIT $1 + 0) counted`
 	deliveriesWait = `SELECT count(*) FROM (SELECT d.n FROM endpoint e JOIN delivery d ON d.endpoint_id = e.id
@@ -56,6 +61,7 @@ func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err
 		s.readSize(ctx, &st),
 		s.db.Row(ctx, `SELECT count(*) FROM node WHERE leaving = 0`, nil, &st.Servers),
 		s.db.Row(ctx, messagesQueued, []any{MessagesCounted}, &st.Queued),
+		s.db.Row(ctx, oldestQueued, []any{MessagesCounted}, &st.OldestQueued),
 		s.db.Row(ctx, messagesLeft, []any{MessagesCounted}, &st.Sending),
 		s.db.Row(ctx, deliveriesWait, []any{DeliveriesCounted}, &st.Waiting),
 		s.db.Row(ctx, deliveriesDue, []any{DeliveriesCounted, now}, &st.Due),

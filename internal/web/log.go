@@ -37,6 +37,9 @@ func (d *Door) logRequest(r *http.Request, status int, q *obs.Request, took time
 		}
 	}
 	d.log.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+	if d.observe != nil {
+		d.observe(knownMethod(r.Method), route, status, q.Reason, took)
+	}
 }
 
 // addressText is an address as text, "" for one that is unknown.

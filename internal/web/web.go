@@ -36,6 +36,10 @@ type Options struct {
 	// Announce adds headers to the answer to r, just before its first byte. client is
 	// invalid when its address is unknown. nil adds none.
 	Announce func(r *http.Request, client netip.Addr, h http.Header)
+
+	// Observe is called after each request. The route is a pattern, "" if none matched; the reason
+	// is that of a refusal. Nil calls nothing.
+	Observe func(method, route string, status int, reason string, took time.Duration)
 }
 
 // Door is the front door.
@@ -44,6 +48,7 @@ type Door struct {
 	transport Transport
 	problems  *problem.Writer
 	announce  func(*http.Request, netip.Addr, http.Header)
+	observe   func(method, route string, status int, reason string, took time.Duration)
 	api       http.Handler
 	pages     http.Handler // the documentation, pages about problems, link pages
 	dashboard http.Handler
@@ -58,7 +63,7 @@ type Door struct {
 // New returns a Door. It fails when a page of the documentation cannot be made.
 func New(opts Options) (*Door, error) {
 	d := &Door{
-		log: opts.Log, transport: opts.Transport, announce: opts.Announce, api: opts.API, dashboard: opts.Dashboard,
+		log: opts.Log, transport: opts.Transport, announce: opts.Announce, observe: opts.Observe, api: opts.API, dashboard: opts.Dashboard,
 		flights: newFlights(), compressors: newCompressors(),
 	}
 	if d.log == nil {

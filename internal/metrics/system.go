@@ -1,0 +1,136 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"postern/internal/health"
+	"postern/internal/postern"
+	"postern/internal/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// fresh is how long the figures of the database are used again, so that frequent scrapes do not load it.
+	fresh = 10 * time.Second
+	// patience is how long a scrape waits for the database.
+	patience = 3 * time.Second
+)
+
+// Source is where figures come from that are read when they are asked for.
+type Source struct {
+	System func(ctx context.Context) (store.SystemStatus, error)
+	Health func() health.Report
+	Disk   func() (free int64, err error) // of the data directory, in bytes
+}
+
+// System collects the state of the whole installation: of servers that share a database, each reports the
+// same.
+type System struct {
+	source Source
+
+	mu   sync.Mutex
+	last store.SystemStatus
+	at   time.Time
+}
+
+// Watch registers the figures of the system.
+func Watch(r prometheus.Registerer, s Source) { r.MustRegister(&System{source: s}) }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("postern_"+name, help, labels, nil)
+}
+
+// The descriptions.
+//
+//nolint:gochecknoglobals // constants
+var (
+	ready   = desc("ready", "1 if the server can do its work, and 0 if not; see postern_problem.")
+	problem = desc("problem", "1 for each reason for which the server is not ready, or works only in part.", "check", "reason")
+	disk    = desc("disk_free_bytes", "Free space on the file system of the data directory.")
+	devices = desc("devices", "Devices, by status. Of the whole database.", "status")
+	queued  = desc("queued_messages", "Messages that wait to be sent, counted up to 10,000. Of the whole database.")
+	sending = desc("sending_messages", "Messages whose outcome on the network is open, counted up to 10,000. Of the whole database.")
+	pending = desc("webhook_pending_deliveries", "Deliveries that wait, those of failing and paused endpoints included, "+
+		"counted up to 20,000. Of the whole database.")
+	due   = desc("webhook_due_deliveries", "Deliveries that an active endpoint should have by now. Of the whole database.")
+	lag   = desc("webhook_lag_seconds", "How long the oldest delivery that is due has been due. Of the whole database.")
+	age   = desc("queue_oldest_seconds", "How long the oldest message that is not scheduled has waited, of the first 10,000. Of the whole database.")
+	size  = desc("database_size_bytes", "Size of the database.")
+	nodes = desc("servers", "Servers that share the database; 0 if one has it alone.")
+)
+
+// Describe sends the descriptions.
+func (s *System) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{ready, problem, disk, devices, queued, sending, pending, due, lag, age, size, nodes} {
+		ch <- d
+	}
+}
+
+// Collect sends the figures. Without an answer of the database, those from it are missing.
+func (s *System) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	report := s.source.Health()
+	gauge(ready, boolean(report.Status == health.Ready))
+	for _, list := range [][]health.Problem{report.Problems, report.Warnings} {
+		for _, p := range list {
+			gauge(problem, 1, p.Check, p.Reason)
+		}
+	}
+	if free, err := s.source.Disk(); err == nil {
+		gauge(disk, float64(free))
+	}
+	if status, ok := s.read(); ok {
+		s.collect(status, gauge)
+	}
+}
+
+func (s *System) collect(st store.SystemStatus, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	for _, status := range postern.Statuses() {
+		gauge(devices, float64(st.Devices[status]), string(status))
+	}
+	gauge(queued, float64(st.Queued))
+	gauge(sending, float64(st.Sending))
+	gauge(pending, float64(st.Waiting))
+	gauge(due, float64(st.Due))
+	gauge(lag, since(st.OldestDue))
+	gauge(age, since(st.OldestQueued))
+	gauge(size, float64(st.Size))
+	gauge(nodes, float64(st.Servers))
+}
+
+// since is how long ago a moment was, in seconds; 0 if there is none.
+func since(t postern.Time) float64 {
+	if t == 0 {
+		return 0
+	}
+	return max(0, time.Since(t.Std()).Seconds())
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// read returns figures that are at most [fresh] old.
+func (s *System) read() (store.SystemStatus, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.at) < fresh {
+		return s.last, true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	status, err := s.source.System(ctx)
+	if err != nil {
+		return status, false
+	}
+	s.last, s.at = status, time.Now()
+	return status, true
+}
