@@ -18,7 +18,7 @@ const module = "postern/"
 // package is a decision and not an accident.
 var layers = map[string]string{
 	".":                                 "",
-	"cmd/postern":                       "internal/api internal/app internal/backup internal/config internal/demo internal/gateway internal/health internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
+	"cmd/postern":                       "internal/api internal/app internal/backup internal/config internal/demo internal/doctor internal/gateway internal/health internal/listen internal/obs internal/people internal/postern internal/qrcode internal/seal",
 	"cmd/vendorsim":                     "vendorsim",
 	"internal/app":                      "*",
 	"internal/testkit":                  "*",
@@ -26,6 +26,7 @@ var layers = map[string]string{
 	"internal/balance":                  "",
 	"internal/health":                   "",
 	"internal/metrics":                  "internal/health internal/postern internal/store",
+	"internal/doctor":                   "internal/health",
 	"internal/backup":                   "internal/db/dbcopy internal/media/blob internal/postern internal/store internal/store/transfer",
 	"scripts/balancer":                  "internal/balance",
 	"bench/bare":                        "vendorsim",

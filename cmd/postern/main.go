@@ -37,6 +37,7 @@ type cli struct {
 	Message   messageCmd   `cmd:"" help:"Send messages."`
 	Webhook   webhookCmd   `cmd:"" help:"Manage webhook endpoints."`
 	Listen    listenCmd    `cmd:"" help:"Stream events to this machine and forward them to a local webhook receiver."`
+	Doctor    doctorCmd    `cmd:"" help:"Look for what would keep a server from working well, and say what to do."`
 	Config    configCmd    `cmd:"" help:"Print the settings of the server, and where each one comes from."`
 	Migrate   migrateCmd   `cmd:"" help:"Migrate the database to the current version and exit, or move the data to another database."`
 	Backup    backupCmd    `cmd:"" help:"Back up the database and the files of messages, also while servers run."`

@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"postern/internal/seal"
 	"postern/internal/store"
 
+	"go.mau.fi/whatsmeow/socket"
 	"go.mau.fi/whatsmeow/types"
 )
 
@@ -27,6 +29,9 @@ type Network struct {
 	// spaces; see [network.Host.Space]. No TLS is added to its connections.
 	Dial func(ctx context.Context, space string) (net.Conn, error)
 }
+
+// Address is the address to which sessions connect.
+func (n Network) Address() string { return cmp.Or(n.URL, socket.URL) }
 
 // Options configure a [Driver]. Store and Seal are required.
 type Options struct {
