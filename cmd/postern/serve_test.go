@@ -58,6 +58,35 @@ func TestServerOutlivesItsTerminal(t *testing.T) {
 	}
 }
 
+// The link that creates the first user is not printed where it could be collected, and a command prints a new one
+// until there is a user.
+func TestSetUpLinkIsShownOnRequest(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	if exit, _, errs := command(t, "user", "setup-link", "--data-dir", dir); exit != 1 || !strings.Contains(errs, "no Postern database") {
+		t.Errorf("without a server = %d %s", exit, errs)
+	}
+	var out, errs output
+	cmd := program(t.Context(), &out, &errs, "serve", "--data-dir", dir, "--sandbox", "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
+	awaitOutput(t, &errs, `"msg":"serving"`)
+	if all := out.String() + errs.String(); strings.Contains(all, "/setup/") || !strings.Contains(all, "postern user setup-link") {
+		t.Errorf("the server prints\n%s", all)
+	}
+	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/setup/\S+`)
+	if out := mustRun(t, "user", "setup-link", "--data-dir", dir); !link.MatchString(out) {
+		t.Errorf("the command prints\n%s", out)
+	}
+	ws := strings.Fields(mustRun(t, "workspace", "create", "--data-dir", dir, "--name", "x"))[1]
+	mustRun(t, "user", "create", "--data-dir", dir, "--workspace", ws, "--email", "ada@example.com", "--role", "owner")
+	if exit, _, errs := command(t, "user", "setup-link", "--data-dir", dir); exit != 1 || !strings.Contains(errs, "already is a user") {
+		t.Errorf("with a user = %d %s", exit, errs)
+	}
+}
+
 // awaitOutput waits until a program has printed a text.
 func awaitOutput(t *testing.T, o *output, text string) {
 	t.Helper()

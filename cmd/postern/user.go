@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,7 @@ type userCmd struct {
 	List          userListCmd          `cmd:"" help:"List the users of a workspace."`
 	ResetPassword userResetPasswordCmd `cmd:"" help:"Print a link with which a user chooses a new password."`
 	Operator      userOperatorCmd      `cmd:"" help:"Make a user an operator, who can see all workspaces and change their plans in the dashboard."`
+	SetupLink     userSetUpLinkCmd     `cmd:"" name:"setup-link" help:"Print the link that creates the first user of the dashboard."`
 }
 
 type userCreateCmd struct {
@@ -68,6 +70,26 @@ func (c *userListCmd) Run(ctx context.Context, std streams) error {
 		return table(c.data, std, list, "ID\tEMAIL\tROLE\tJOINED", func(m postern.Member) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s", m.UserID, m.Email, m.Role, m.JoinedAt)
 		})
+	})
+}
+
+type userSetUpLinkCmd struct{ data }
+
+// Run prints the link that creates the first user.
+func (c *userSetUpLinkCmd) Run(ctx context.Context, std streams) error {
+	return c.with(ctx, func(s *app.Commands) error {
+		if s.Alone {
+			return errors.New("no server is running; start one with \"postern serve\" first, because the link leads to it")
+		}
+		link, err := s.SetUpLink(ctx)
+		if err != nil {
+			return err
+		}
+		if link == "" {
+			return errors.New("there already is a user; sign in, or use \"postern user reset-password\"")
+		}
+		return c.print(std, map[string]string{"link": link},
+			"Open this URL to create the first user, who owns the first workspace. It works once, and replaces earlier ones.\n\n    %s", link)
 	})
 }
 

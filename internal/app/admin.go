@@ -134,6 +134,13 @@ func userCommands(mux *http.ServeMux, p *people.People, base string) {
 	mux.HandleFunc("GET /workspaces/{ws}/users", admin(func(r *http.Request, _ none) (any, error) {
 		return p.Members.List(r.Context(), access.Operator(), workspaceOf(r))
 	}))
+	mux.HandleFunc("POST /users/setup", admin(func(r *http.Request, _ none) (any, error) {
+		token, err := p.Users.OpenSetUp(r.Context(), access.Operator())
+		if token == "" {
+			return NewUser{}, err
+		}
+		return NewUser{Link: base + "/setup/" + token}, err
+	}))
 	mux.HandleFunc("PUT /users/operator", admin(func(r *http.Request, in people.OperatorChange) (any, error) {
 		return p.Operators.Set(r.Context(), access.Operator(), in)
 	}))

@@ -362,6 +362,9 @@ func (a *App) signOn() (*oidc.Provider, error) {
 	}), nil
 }
 
+// NeedsSetUp reports whether there are no users yet.
+func (a *App) NeedsSetUp(ctx context.Context) (bool, error) { return a.db.Users.None(ctx) }
+
 // SetUpURL returns the link with which the first user sets up the dashboard, or "" if the
 // dashboard is set up. Anyone who knows the link can take over the server, so print it to
 // the operator's terminal and never log it.

@@ -168,6 +168,13 @@ func (c *Commands) Members(ctx context.Context, ws string) (list []postern.Membe
 	return list, err
 }
 
+// SetUpLink returns a new link with which the first user sets up the dashboard, or "" if there is a user.
+func (c *Commands) SetUpLink(ctx context.Context) (string, error) {
+	var u NewUser
+	err := c.call(ctx, http.MethodPost, "/users/setup", none{}, &u)
+	return u.Link, err
+}
+
 // ResetPassword creates a link at which a user chooses a new password.
 func (c *Commands) ResetPassword(ctx context.Context, in people.Reset) (u NewUser, err error) {
 	err = c.call(ctx, http.MethodPost, "/users/reset-password", in, &u)

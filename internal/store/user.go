@@ -61,6 +61,13 @@ func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err err
 	return ok, err
 }
 
+// None reports whether there are no users.
+func (s Users) None(ctx context.Context) (bool, error) {
+	var users int
+	err := s.db.Row(ctx, `SELECT count(*) FROM (SELECT id FROM users LIMIT 1) one`, nil, &users)
+	return users == 0, err
+}
+
 // SetUpToken returns the hash of the token of the set-up link, or "" when there is no open
 // link.
 func (s Users) SetUpToken(ctx context.Context) (hash string, err error) {
