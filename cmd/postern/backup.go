@@ -27,9 +27,13 @@ func (c *backupCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	return c.print(std, m, "%s", describeBackup(m)+"\n\nThe backup is in "+c.Dir+", and was read back. The secret key is "+
-		"not in it: keep a copy of it elsewhere.\nThe backup has conversations in the clear, so protect it like the server.")
+	return c.print(std, m, "%s", describeBackup(m)+fmt.Sprintf(backedUpText, c.Dir))
 }
+
+const backedUpText = `
+
+The backup is in %s, and was read back. The secret key is not in it: keep a copy of it elsewhere.
+The backup has conversations in the clear, so protect it like the server.`
 
 type restoreCmd struct {
 	data
@@ -61,7 +65,8 @@ func describeBackup(m backup.Manifest) string {
 	for _, t := range m.Tables {
 		rows += t.Rows
 	}
-	text := fmt.Sprintf("State of %s: %d rows of %d tables", m.Moment.Format("2006-01-02 15:04:05 MST"), rows, len(m.Tables))
+	text := fmt.Sprintf("State of %s: %d rows of %d tables", m.Moment.Format("2006-01-02 15:04:05 MST"), rows,
+		len(m.Tables))
 	if !m.Media.Included {
 		return text + ". The files of messages are not in it, because POSTERN_MEDIA_URL is not set."
 	}

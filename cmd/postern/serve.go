@@ -41,7 +41,8 @@ func (c *serveCmd) logger(out io.Writer) *slog.Logger {
 	return obs.NewLogger(out, c.Level())
 }
 
-// invite prints the link that creates the first user, if there is none. Whoever reads the link owns the server,
+// invite prints the link that creates the first user, if there is none. Anyone who reads the link can take over the
+// server,
 // so it is shown in a terminal only: other outputs are collected and kept.
 func invite(ctx context.Context, a *app.App, out io.Writer, log *slog.Logger) error {
 	needed, err := a.NeedsSetUp(ctx)
@@ -49,7 +50,8 @@ func invite(ctx context.Context, a *app.App, out io.Writer, log *slog.Logger) er
 		return err
 	}
 	if !isTerminal(out) {
-		log.InfoContext(ctx, "there are no users yet; \"postern user setup-link\" prints the link that creates the first one")
+		log.InfoContext(ctx, "there are no users yet; \"postern user setup-link\" prints the link that creates the "+
+			"first one")
 		return nil
 	}
 	url, err := a.SetUpURL(ctx)
@@ -57,7 +59,8 @@ func invite(ctx context.Context, a *app.App, out io.Writer, log *slog.Logger) er
 		return err
 	}
 	_, err = fmt.Fprintf(out,
-		"There are no users yet. Open this URL to create the first user, who owns the first workspace. It works once.\n"+
+		"There are no users yet. Open this URL to create the first user, who owns the first workspace. It works "+
+			"once.\n"+
 			"\"postern user setup-link\" shows a new one.\n\n"+
 			"    %s\n\n",
 		url)

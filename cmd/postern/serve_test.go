@@ -20,7 +20,7 @@ func TestServerOutlivesItsTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	awaitOutput(t, &errs, `level=INFO msg=serving url=http://`)
+	awaitText(t, &errs, `level=INFO msg=serving url=http://`)
 	for _, signal := range []os.Signal{syscall.SIGHUP, syscall.SIGHUP} {
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,8 @@ func TestServerOutlivesItsTerminal(t *testing.T) {
 		t.Errorf("%v\n%s", err, errs.String())
 	}
 	rest := errs.String()
-	for _, line := range []string{"stopping", "the requests in flight have ended", "the sends and deliveries in flight have ended", "stopped"} {
+	for _, line := range []string{"stopping", "the requests in flight have ended",
+		"the sends and deliveries in flight have ended", "stopped"} {
 		_, after, ok := strings.Cut(rest, line)
 		if !ok {
 			t.Errorf("the log does not say %q at its place:\n%s", line, errs.String())
@@ -63,17 +64,20 @@ func TestServerOutlivesItsTerminal(t *testing.T) {
 func TestSetUpLinkIsShownOnRequest(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
-	if exit, _, errs := command(t, "user", "setup-link", "--data-dir", dir); exit != 1 || !strings.Contains(errs, "no Postern database") {
+	if exit, _, errs := command(t, "user", "setup-link", "--data-dir", dir); exit != 1 || !strings.Contains(errs,
+		"no Postern database") {
 		t.Errorf("without a server = %d %s", exit, errs)
 	}
 	var out, errs output
-	cmd := program(t.Context(), &out, &errs, "serve", "--data-dir", dir, "--sandbox", "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0")
+	cmd := program(t.Context(), &out, &errs, "serve", "--data-dir", dir, "--sandbox", "--addr", "127.0.0.1:0",
+		"--ops-addr", "127.0.0.1:0")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
-	awaitOutput(t, &errs, `"msg":"serving"`)
-	if all := out.String() + errs.String(); strings.Contains(all, "/setup/") || !strings.Contains(all, "postern user setup-link") {
+	awaitText(t, &errs, `"msg":"serving"`)
+	if all := out.String() + errs.String(); strings.Contains(all, "/setup/") || !strings.Contains(all,
+		"postern user setup-link") {
 		t.Errorf("the server prints\n%s", all)
 	}
 	link := regexp.MustCompile(`http://127\.0\.0\.1:\d+/setup/\S+`)
@@ -82,24 +86,8 @@ func TestSetUpLinkIsShownOnRequest(t *testing.T) {
 	}
 	ws := strings.Fields(mustRun(t, "workspace", "create", "--data-dir", dir, "--name", "x"))[1]
 	mustRun(t, "user", "create", "--data-dir", dir, "--workspace", ws, "--email", "ada@example.com", "--role", "owner")
-	if exit, _, errs := command(t, "user", "setup-link", "--data-dir", dir); exit != 1 || !strings.Contains(errs, "already is a user") {
+	if exit, _, errs := command(t, "user", "setup-link", "--data-dir", dir); exit != 1 || !strings.Contains(errs,
+		"already is a user") {
 		t.Errorf("with a user = %d %s", exit, errs)
-	}
-}
-
-// awaitOutput waits until a program has printed a text.
-func awaitOutput(t *testing.T, o *output, text string) {
-	t.Helper()
-	timeout := untilTimeout(t)
-	for {
-		changed := o.changes()
-		if strings.Contains(o.String(), text) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout.Done():
-			t.Fatalf("it did not print %q, but\n%s", text, o.String())
-		}
 	}
 }

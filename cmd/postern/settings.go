@@ -133,7 +133,7 @@ func explain(err error, args []string) error {
 	}
 	if m := badChoice.FindStringSubmatch(err.Error()); m != nil {
 		choices := strings.Split(strings.ReplaceAll(m[2], `"`, ""), ",")
-		return fmt.Errorf("%s: %q is none of %s; the nearest one is %s", given(bad.Context, m[1], args), m[3],
+		return fmt.Errorf("%s: %q is not one of %s; the nearest one is %s", given(bad.Context, m[1], args), m[3],
 			strings.Join(choices, ", "), config.Nearest(m[3], choices))
 	}
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil {

@@ -48,8 +48,8 @@ func howToJoin(u app.NewUser) string {
 	case u.Link == "":
 		return "An account with this address already exists: sign in with its password."
 	case strings.HasPrefix(u.Link, "/"):
-		return u.Link + "\nStart the server, then open this path at its address within 72 hours to choose a password. " +
-			"It works once and is not shown again."
+		return u.Link + "\nStart the server, then open this path at its address within 72 hours to choose a " +
+			"password. It works once and is not shown again."
 	}
 	return u.Link + "\nOpen this link within 72 hours to choose a password. It works once and is not shown again."
 }
@@ -79,7 +79,8 @@ type userSetUpLinkCmd struct{ data }
 func (c *userSetUpLinkCmd) Run(ctx context.Context, std streams) error {
 	return c.with(ctx, func(s *app.Commands) error {
 		if s.Alone {
-			return errors.New("no server is running; start one with \"postern serve\" first, because the link leads to it")
+			return errors.New("no server is running; start one with \"postern serve\" first, because the link leads " +
+				"to it")
 		}
 		link, err := s.SetUpLink(ctx)
 		if err != nil {
@@ -89,7 +90,8 @@ func (c *userSetUpLinkCmd) Run(ctx context.Context, std streams) error {
 			return errors.New("there already is a user; sign in, or use \"postern user reset-password\"")
 		}
 		return c.print(std, map[string]string{"link": link},
-			"Open this URL to create the first user, who owns the first workspace. It works once, and replaces earlier ones.\n\n    %s", link)
+			"Open this URL to create the first user, who owns the first workspace. It works once, and replaces "+
+				"earlier ones.\n\n    %s", link)
 	})
 }
 

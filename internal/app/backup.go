@@ -47,7 +47,8 @@ func withMedia(cfg config.Data, address seal.Secret, do func(backup.Opener) erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(func() (blob.Store, error) { return openBlobs(cfg, address, scratch) }), os.RemoveAll(scratch))
+	return errors.Join(do(func() (blob.Store, error) { return openBlobs(cfg, address, scratch) }),
+		os.RemoveAll(scratch))
 }
 
 // warnOfRestore reports once that the data comes from a backup: the server that was backed up must not run
@@ -57,7 +58,8 @@ func (a *App) warnOfRestore(ctx context.Context) error {
 	if err != nil || moment == "" {
 		return err
 	}
-	a.log.WarnContext(ctx, "this data was restored from a backup; make sure that the server that was backed up does not run "+
-		"any more, because two servers with the same devices disconnect each other and lose messages", "moment", moment)
+	a.log.WarnContext(ctx, "this data was restored from a backup; make sure that the server that was backed up does "+
+		"not run any more, because two servers with the same devices disconnect each other and lose messages",
+		"moment", moment)
 	return a.db.Settings.Set(ctx, backup.RestoredSetting, "")
 }

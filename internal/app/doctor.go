@@ -104,7 +104,8 @@ func vendorCheck(cfg config.Server) doctor.Check {
 	if err != nil {
 		return skip(err.Error())
 	}
-	return doctor.Reach(name, "The messaging network", address, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})
+	return doctor.Reach(name, "The messaging network", address, &tls.Config{RootCAs: pool,
+		MinVersion: tls.VersionTLS12})
 }
 
 func mailCheck(cfg config.Server) doctor.Check {

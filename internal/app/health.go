@@ -26,16 +26,17 @@ func (a *App) checks(box *seal.Box) []health.Check {
 func (a *App) checkKeyFile(box *seal.Box) error {
 	key, err := seal.LoadKey(a.cfg.KeyFile())
 	if err != nil {
-		return &health.Failure{Reason: "secret-key-unreadable", Detail: fmt.Sprintf("The server could not start again: %v. "+
-			"Restore the file, readable only by the server.", err)}
+		return &health.Failure{Reason: "secret-key-unreadable",
+			Detail: fmt.Sprintf("The server could not start again: %v. "+
+				"Restore the file, readable only by the server.", err)}
 	}
 	now, err := seal.NewBox(key)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(now.MAC("key check", "postern"), box.MAC("key check", "postern")) {
-		return &health.Failure{Reason: "secret-key-changed", Detail: fmt.Sprintf("The key in %s is not the one that this "+
-			"server has read at its start. Restore the file.", a.cfg.KeyFile())}
+		return &health.Failure{Reason: "secret-key-changed", Detail: fmt.Sprintf("The key in %s is not the one that "+
+			"this server has read at its start. Restore the file.", a.cfg.KeyFile())}
 	}
 	return nil
 }

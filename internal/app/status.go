@@ -34,8 +34,8 @@ func ServerStatus(ctx context.Context, cfg config.Data) (s Status, err error) {
 	defer c.client.CloseIdleConnections()
 	err = c.call(ctx, http.MethodGet, "/status", nil, &s)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return s, fmt.Errorf("no server is running on the data directory %s; start one with \"postern serve\", or name "+
-			"its directory with --data-dir", cfg.Dir)
+		return s, fmt.Errorf("no server is running on the data directory %s; start one with \"postern serve\", or "+
+			"name its directory with --data-dir", cfg.Dir)
 	}
 	return s, err
 }

@@ -107,7 +107,8 @@ func (from Source) writeTo(ctx context.Context, dir string) (m Manifest, err err
 	}
 	err = errors.Join(os.Rename(s.File, filepath.Join(dir, databaseName)), os.RemoveAll(work))
 	if err == nil {
-		err = errors.Join(writeJSON(filepath.Join(dir, manifestName), m), sums.hash(databaseName), sums.hash(manifestName))
+		err = errors.Join(writeJSON(filepath.Join(dir, manifestName), m), sums.hash(databaseName),
+			sums.hash(manifestName))
 	}
 	return m, err
 }

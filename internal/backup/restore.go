@@ -36,7 +36,8 @@ func Restore(ctx context.Context, dir string, to Target) (m Manifest, err error)
 		return m, err
 	}
 	if m.Media.Files > 0 && to.Media == nil {
-		return m, errors.New("the backup has files of messages, and there is no storage for them: set POSTERN_MEDIA_URL")
+		return m, errors.New("the backup has files of messages, and there is no storage for them: set " +
+			"POSTERN_MEDIA_URL")
 	}
 	work, err := to.workspace()
 	if err != nil {
@@ -67,7 +68,8 @@ func (to Target) workspace() (string, error) {
 	}
 	for _, e := range entries {
 		if !slices.Contains([]string{"secret.key", "lost+found"}, e.Name()) {
-			return "", fmt.Errorf("the directory %s is not empty: it has %q; name another one with --data-dir", to.Database.Dir, e.Name())
+			return "", fmt.Errorf("the directory %s is not empty: it has %q; name another one with --data-dir",
+				to.Database.Dir, e.Name())
 		}
 	}
 	work := filepath.Join(to.Database.Dir, "restore"+partial)

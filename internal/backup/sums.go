@@ -23,7 +23,8 @@ type sums struct {
 }
 
 func newSums(dir string) (*sums, error) {
-	f, err := os.OpenFile(filepath.Join(dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // as above
+	f, err := os.OpenFile(filepath.Join(dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_EXCL,
+		0o600) //nolint:gosec // as above
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,8 @@ func Verify(ctx context.Context, dir string) (m Manifest, err error) {
 		return m, err
 	}
 	if want := int(m.Media.Files) + 2; found != want || listed != want {
-		return m, fmt.Errorf("the backup is damaged: it has %d files and %d checksums, and should have %d", found, listed, want)
+		return m, fmt.Errorf("the backup is damaged: it has %d files and %d checksums, and should have %d", found,
+			listed, want)
 	}
 	return m, nil
 }
@@ -126,7 +128,8 @@ func readManifest(dir string) (m Manifest, err error) {
 		return m, fmt.Errorf("read %s: %w", manifestName, err)
 	}
 	if m.Format != format {
-		return m, fmt.Errorf("the backup has the format %d, and this release reads %d; use the release %s", m.Format, format,
+		return m, fmt.Errorf("the backup has the format %d, and this release reads %d; use the release %s", m.Format,
+			format,
 			m.Release)
 	}
 	return m, nil

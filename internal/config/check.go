@@ -24,8 +24,8 @@ func (s *Server) checkAddr() error {
 	}
 	if !loopback(host) && !s.TLS() && len(s.TrustedProxies) == 0 && !bool(s.InsecureHTTP) {
 		return errors.New("POSTERN_ADDR is reachable from other machines without TLS; " +
-			"set POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE, or set POSTERN_TRUSTED_PROXIES if proxies provide TLS, " +
-			"or listen on 127.0.0.1, or set POSTERN_INSECURE_HTTP=on in a closed network")
+			"set POSTERN_TLS_CERT_FILE and POSTERN_TLS_KEY_FILE, or set POSTERN_TRUSTED_PROXIES if proxies provide " +
+			"TLS, or listen on 127.0.0.1, or set POSTERN_INSECURE_HTTP=on in a closed network")
 	}
 	return nil
 }
@@ -39,9 +39,10 @@ func (s *Server) checkOpsAddr() error {
 		return err
 	}
 	if public(host) && !bool(s.PublicOps) {
-		return fmt.Errorf("POSTERN_OPS_ADDR is %q, which other networks may reach, and metrics and profiles need no sign-in; "+
-			"use an address of this machine or of a private network, or set POSTERN_PUBLIC_OPS=on if a firewall, or the "+
-			"network of a container, protects the port", s.OpsAddr)
+		return fmt.Errorf("POSTERN_OPS_ADDR is %q, which other networks may reach, and metrics and profiles need no "+
+			"sign-in; "+
+			"use an address of this machine or of a private network, or set POSTERN_PUBLIC_OPS=on if a firewall, or "+
+			"the network of a container, protects the port", s.OpsAddr)
 	}
 	return nil
 }
@@ -53,7 +54,8 @@ func splitAddr(name, addr, example string) (host string, err error) {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s is %q, but must be host:port with a port from 0 to 65535, such as %s", name, addr, example)
+		return "", fmt.Errorf("%s is %q, but must be host:port with a port from 0 to 65535, such as %s", name, addr,
+			example)
 	}
 	return host, nil
 }
@@ -75,8 +77,8 @@ func checkBaseURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return fmt.Errorf("POSTERN_BASE_URL is %q, but must be the address at which people and programs reach the server, "+
-			"such as https://postern.example.com", text)
+		return fmt.Errorf("POSTERN_BASE_URL is %q, but must be the address at which people and programs reach the "+
+			"server, such as https://postern.example.com", text)
 	}
 	return nil
 }
@@ -86,7 +88,8 @@ func (s *Server) checkNetworkURL() error {
 		return nil
 	}
 	if u, err := url.Parse(s.NetworkURL); err != nil || u.Scheme != "wss" || u.Host == "" {
-		return fmt.Errorf("POSTERN_NETWORK_URL is %q, but must be a WebSocket address, wss://host:port/path", s.NetworkURL)
+		return fmt.Errorf("POSTERN_NETWORK_URL is %q, but must be a WebSocket address, wss://host:port/path",
+			s.NetworkURL)
 	}
 	return nil
 }
@@ -123,7 +126,8 @@ func (s *Server) CheckFiles() error {
 	_, badCA := s.CA()
 	_, badSecret := s.SignOn.Secret()
 	return errors.Join(
-		readable("POSTERN_TLS_CERT_FILE", s.TLSCertFile), readable("POSTERN_TLS_KEY_FILE", s.TLSKeyFile), badCA, badSecret,
+		readable("POSTERN_TLS_CERT_FILE", s.TLSCertFile), readable("POSTERN_TLS_KEY_FILE",
+			s.TLSKeyFile), badCA, badSecret,
 		s.checkKeyFile())
 }
 

@@ -53,7 +53,8 @@ func (c Check) examine(ctx context.Context) Finding {
 	defer cancel()
 	done := make(chan Finding, 1)
 	go func() { done <- c.Run(ctx) }()
-	f := Finding{Grade: Failed, Detail: "It did not end within " + limit.String() + ".", Remedy: "See whether what it asks hangs."}
+	f := Finding{Grade: Failed, Detail: "It did not end within " + limit.String() + ".",
+		Remedy: "See whether what it asks hangs."}
 	select {
 	case f = <-done:
 	case <-ctx.Done():

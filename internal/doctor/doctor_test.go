@@ -70,7 +70,9 @@ func TestReach(t *testing.T) {
 func server(t *testing.T, document string, stream func(w http.ResponseWriter, r *http.Request)) string {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(document)) })
+	mux.HandleFunc("GET /v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(document))
+	})
 	mux.HandleFunc("GET /v1/events/stream", stream)
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)

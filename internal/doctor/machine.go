@@ -38,9 +38,11 @@ func Disk(dir string) Check {
 		}
 		took, err := writeTime(ctx, dir)
 		if err != nil {
-			return Fail("Nothing can be written to the data directory: "+err.Error(), "Give it to the user that runs Postern.")
+			return Fail("Nothing can be written to the data directory: "+err.Error(),
+				"Give it to the user that runs Postern.")
 		}
-		detail := fmt.Sprintf("%.1f GiB free; a small write is on the disk after %s.", float64(free)/(1<<30), took.Round(10*time.Microsecond))
+		detail := fmt.Sprintf("%.1f GiB free; a small write is on the disk after %s.", float64(free)/(1<<30),
+			took.Round(10*time.Microsecond))
 		switch {
 		case free < leastDisk:
 			return Fail(detail, "Free some space: a server with less than 64 MiB is not ready.")
@@ -49,7 +51,8 @@ func Disk(dir string) Check {
 		case free < littleDisk:
 			return warn(detail, "Enlarge the disk, or lower POSTERN_RETENTION_MEDIA.")
 		case took > slowWrite:
-			return warn(detail, "Use a faster disk, such as a local SSD. Until then, fewer messages can be accepted per second.")
+			return warn(detail, "Use a faster disk, such as a local SSD. Until then, fewer messages can be accepted "+
+				"per second.")
 		}
 		return ok(detail)
 	}}
@@ -97,7 +100,8 @@ func Files(devices int) Check {
 			return Skip(err.Error())
 		}
 		need := uint64(filesForServer + filesForDevice*devices) //nolint:gosec // not negative
-		detail := fmt.Sprintf("The process may open %d files and connections; %d devices need about %d.", l.Max, devices, need)
+		detail := fmt.Sprintf("The process may open %d files and connections; %d devices need about %d.", l.Max,
+			devices, need)
 		if l.Max < need { // Go raises the current limit to the largest one
 			return Fail(detail, "Raise the limit: ulimit -n, or LimitNOFILE in the systemd unit.")
 		}
@@ -135,7 +139,8 @@ func Key(path string, besideDatabase bool) Check {
 			return Fail(fmt.Sprintf("Others can read %s (mode %04o).", path, info.Mode().Perm()), "chmod 600 "+path)
 		case besideDatabase:
 			return warn(path+" is in the same directory as the database, so a copy of the directory contains both.",
-				"Keep a copy of the key in another place. To separate the two, move the file and set POSTERN_SECRET_KEY_FILE.")
+				"Keep a copy of the key in another place. To separate the two, move the file and set "+
+					"POSTERN_SECRET_KEY_FILE.")
 		}
 		return ok(filepath.Base(path) + " can be read by its owner only.")
 	}}

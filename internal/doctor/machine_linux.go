@@ -64,7 +64,8 @@ func Clock() Check {
 		}
 		if t.Status&unix.STA_UNSYNC != 0 {
 			return warn("Nothing keeps the clock right, as far as the kernel knows.",
-				"Install chrony or systemd-timesyncd. Receivers refuse webhooks whose timestamp is more than five minutes off.")
+				"Install chrony or systemd-timesyncd. Receivers refuse webhooks whose timestamp is more than five "+
+					"minutes off.")
 		}
 		return ok(fmt.Sprintf("It is synchronized; the error is at most %d ms.", t.Maxerror/1000))
 	}}

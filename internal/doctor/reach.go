@@ -48,7 +48,8 @@ func Page(name, what, address string) Check {
 	return Check{name, func(ctx context.Context) Finding {
 		res, err := get(ctx, address, "")
 		if err != nil {
-			return Fail(what+" cannot be reached: "+err.Error(), "Check the address, the firewall, and the DNS of this machine.")
+			return Fail(what+" cannot be reached: "+err.Error(),
+				"Check the address, the firewall, and the DNS of this machine.")
 		}
 		defer res.Body.Close()
 		if res.StatusCode != http.StatusOK {
@@ -68,7 +69,8 @@ func Public(base, key string) Check {
 	return Check{"public-address", func(ctx context.Context) Finding {
 		res, err := get(ctx, base+"/v1/openapi.json", "")
 		if err != nil {
-			return Fail(base+" cannot be reached: "+err.Error(), "Start the server, and check POSTERN_BASE_URL and the proxy.")
+			return Fail(base+" cannot be reached: "+err.Error(),
+				"Start the server, and check POSTERN_BASE_URL and the proxy.")
 		}
 		defer res.Body.Close()
 		document, err := io.ReadAll(io.LimitReader(res.Body, maxDocument))

@@ -40,7 +40,8 @@ func runInNamespace(t *testing.T) {
 	if os.Getenv("IN_NAMESPACE") != "" {
 		t.Fatal("this system allows no mounts in user namespaces")
 	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", os.Args[0], "-test.run=^TestDiskIsFull$")
+	cmd := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", os.Args[0],
+		"-test.run=^TestDiskIsFull$")
 	cmd.Env = append(os.Environ(), "IN_NAMESPACE=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

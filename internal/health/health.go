@@ -60,7 +60,8 @@ func New(log *slog.Logger) *State {
 func (s *State) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.found[lifecycle] = result{problem: &Problem{lifecycle, draining, "The server is stopping. It finishes what it has begun."}}
+	s.found[lifecycle] = result{problem: &Problem{lifecycle, draining,
+		"The server is stopping. It finishes what it has begun."}}
 }
 
 // Report returns what the checks have found, sorted by the name of the check.

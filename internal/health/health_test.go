@@ -44,7 +44,8 @@ func TestReportFollowsTheChecks(t *testing.T) {
 		time.Sleep(calm)
 		synctest.Wait()
 		r := s.Report()
-		if r.Status != Unavailable || len(r.Problems) != 1 || r.Problems[0] != (Problem{"disk", "disk-failed", "broken"}) {
+		if r.Status != Unavailable || len(r.Problems) != 1 || r.Problems[0] != (Problem{"disk", "disk-failed",
+			"broken"}) {
 			t.Errorf("after the disk broke: %+v", r)
 		}
 		if len(r.Warnings) != 1 || r.Warnings[0].Reason != "no-storage" {

@@ -65,7 +65,8 @@ func (m *Metrics) countWork(f promauto.Factory) {
 		Name: "postern_events_total", Help: "Events that were recorded, by type.",
 	}, []string{"type"})
 	m.states = f.NewCounterVec(prometheus.CounterOpts{
-		Name: "postern_device_state_changes_total", Help: "Changes of the states of devices, by the new status and its reason.",
+		Name: "postern_device_state_changes_total", Help: "Changes of the states of devices, by the new status and " +
+			"its reason.",
 	}, []string{"status", "reason"})
 	m.links = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "postern_link_attempts_total", Help: "Link attempts that have ended, by outcome.",
@@ -87,7 +88,8 @@ func (m *Metrics) countServer(f promauto.Factory) {
 		Help: "Time that a group of writes takes, until it is on disk.",
 	})
 	m.groups = f.NewHistogram(prometheus.HistogramOpts{
-		Name: "postern_store_group_writes", Help: "Writes that share a commit.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256},
+		Name: "postern_store_group_writes", Help: "Writes that share a commit.", Buckets: []float64{1, 2, 4, 8, 16, 32,
+			64, 128, 256},
 	})
 }
 
@@ -127,7 +129,8 @@ func (m *Metrics) moved(c store.MessageMoved) {
 
 // way are the statuses of a message that arrives, in their order. It may pass several at once: a receipt can
 // overtake what the network says about the sending.
-var way = []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read, postern.Played} //nolint:gochecknoglobals // a constant
+var way = []postern.MessageStatus{postern.Sent, postern.Delivered, postern.Read,
+	postern.Played} //nolint:gochecknoglobals // a constant
 
 // passed are the statuses that an outbound message comes to when it changes from one status to another.
 func passed(from, to postern.MessageStatus) []postern.MessageStatus {
@@ -154,7 +157,8 @@ func statusText(status int) string {
 	if status < 100 || status > 599 {
 		return "none"
 	}
-	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)}) //nolint:gosec // digits
+	return string([]byte{byte('0' + status/100), byte('0' + status/10%10),
+		byte('0' + status%10)}) //nolint:gosec // digits
 }
 
 // Committed counts a group of writes.

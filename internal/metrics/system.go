@@ -48,23 +48,28 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 //nolint:gochecknoglobals // constants
 var (
 	ready   = desc("ready", "1 if the server can do its work, and 0 if not; see postern_problem.")
-	problem = desc("problem", "1 for each reason for which the server is not ready, or works only in part.", "check", "reason")
+	problem = desc("problem", "1 for each reason for which the server is not ready, or works only in part.", "check",
+		"reason")
 	disk    = desc("disk_free_bytes", "Free space on the file system of the data directory.")
 	devices = desc("devices", "Devices, by status. Of the whole database.", "status")
 	queued  = desc("queued_messages", "Messages that wait to be sent, counted up to 10,000. Of the whole database.")
-	sending = desc("sending_messages", "Messages whose outcome on the network is open, counted up to 10,000. Of the whole database.")
-	pending = desc("webhook_pending_deliveries", "Deliveries that wait, those of failing and paused endpoints included, "+
-		"counted up to 20,000. Of the whole database.")
-	due   = desc("webhook_due_deliveries", "Deliveries that an active endpoint should have by now. Of the whole database.")
-	lag   = desc("webhook_lag_seconds", "How long the oldest delivery that is due has been due. Of the whole database.")
-	age   = desc("queue_oldest_seconds", "How long the oldest message that is not scheduled has waited, of the first 10,000. Of the whole database.")
+	sending = desc("sending_messages", "Messages whose outcome on the network is open, counted up to 10,000. Of the "+
+		"whole database.")
+	pending = desc("webhook_pending_deliveries", "Deliveries that wait, those of failing and paused endpoints "+
+		"included, counted up to 20,000. Of the whole database.")
+	due = desc("webhook_due_deliveries", "Deliveries that an active endpoint should have by now. Of the whole "+
+		"database.")
+	lag = desc("webhook_lag_seconds", "How long the oldest delivery that is due has been due. Of the whole database.")
+	age = desc("queue_oldest_seconds", "How long the oldest message that is not scheduled has waited, of the first "+
+		"10,000. Of the whole database.")
 	size  = desc("database_size_bytes", "Size of the database.")
 	nodes = desc("servers", "Servers that share the database; 0 if one has it alone.")
 )
 
 // Describe sends the descriptions.
 func (s *System) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{ready, problem, disk, devices, queued, sending, pending, due, lag, age, size, nodes} {
+	for _, d := range []*prometheus.Desc{ready, problem, disk, devices, queued, sending, pending, due, lag, age, size,
+		nodes} {
 		ch <- d
 	}
 }

@@ -99,7 +99,8 @@ func checkBackup(t *testing.T, dir string, ws postern.WorkspaceID, moment time.T
 				_, err := s.Messages.Get(t.Context(), ws, m.id)
 				switch has := err == nil; {
 				case !has && m.at.Before(moment):
-					t.Errorf("the message %s was accepted %s before the moment, and is not in the backup", m.id, moment.Sub(m.at))
+					t.Errorf("the message %s was accepted %s before the moment, and is not in the backup", m.id,
+						moment.Sub(m.at))
 				case has && gap:
 					t.Errorf("the message %s is in the backup, and one before it is not", m.id)
 				default:

@@ -44,8 +44,10 @@ var proxies = []proxied{
 		},
 		command: func(dir, config string) []string {
 			whole := filepath.Join(dir, "whole.conf") // what Debian's nginx.conf has around it
-			text := "daemon off; worker_processes 1; pid " + dir + "/pid; error_log stderr;\nevents {}\nhttp { access_log off; gzip on;\n" +
-				"client_body_temp_path " + dir + "/b; proxy_temp_path " + dir + "/p; fastcgi_temp_path " + dir + "/f;\n" +
+			text := "daemon off; worker_processes 1; pid " + dir + "/pid; error_log stderr;\nevents {}\nhttp { " +
+				"access_log off; gzip on;\n" +
+				"client_body_temp_path " + dir + "/b; proxy_temp_path " + dir + "/p; fastcgi_temp_path " +
+				"" + dir + "/f;\n" +
 				"uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;\ninclude " + config + ";\n}\n"
 			if err := os.WriteFile(whole, []byte(text), 0o600); err != nil {
 				return nil
@@ -58,7 +60,8 @@ var proxies = []proxied{
 		replace: func(p proxyPlaces) []string {
 			_, port, _ := net.SplitHostPort(p.listen)
 			return []string{
-				"postern.example.com {", "{\n admin off\n auto_https off\n default_bind 127.0.0.1\n}\npostern.example.com:" + port +
+				"postern.example.com {", "{\n admin off\n auto_https off\n default_bind " +
+					"127.0.0.1\n}\npostern.example.com:" + port +
 					" {\n tls " + p.cert + " " + p.key, "127.0.0.1:8080", p.server,
 			}
 		},
