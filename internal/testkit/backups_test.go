@@ -25,15 +25,19 @@ type accepted struct {
 	at time.Time
 }
 
-// sender sends one message after the other until its context ends.
+// sender sends one message after the other until its context ends. It has its own workspace, because one
+// alone may not make as many requests.
 type sender struct {
+	client *testkit.Client
+	device postern.Device
+
 	mu   sync.Mutex
 	list []accepted
 }
 
-func (s *sender) run(ctx context.Context, c *testkit.Client, d postern.Device, to string) {
+func (s *sender) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		m := send(c, d, to, "under load")
+		m := send(s.client, s.device, reader, "under load")
 		s.mu.Lock()
 		s.list = append(s.list, accepted{m.ID, time.Now()})
 		s.mu.Unlock()
@@ -54,13 +58,15 @@ func TestBackupsUnderLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := testkit.StartOn(t, url(t))
-			c := k.Workspace("enterprise")
-			d := c.Link(phone)
 			ctx, stop := context.WithCancel(t.Context())
 			var group sync.WaitGroup
 			senders := make([]sender, 8)
 			for i := range senders {
-				group.Go(func() { senders[i].run(ctx, c, d, "+1500555"+strconv.Itoa(1000+i)) })
+				c := k.Workspace("enterprise")
+				senders[i].client, senders[i].device = c, c.Link(phone)
+			}
+			for i := range senders {
+				group.Go(func() { senders[i].run(ctx) })
 			}
 			begun := time.Now()
 			for n := range *backups {
@@ -75,7 +81,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 					t.Error(err)
 					break
 				}
-				checkBackup(t, dir, c.Workspace, m.Moment, senders)
+				checkBackup(t, dir, m.Moment, senders)
 			}
 			stop()
 			group.Wait()
@@ -90,13 +96,13 @@ func TestBackupsUnderLoad(t *testing.T) {
 }
 
 // checkBackup compares the messages of a backup with those that were accepted.
-func checkBackup(t *testing.T, dir string, ws postern.WorkspaceID, moment time.Time, senders []sender) {
+func checkBackup(t *testing.T, dir string, moment time.Time, senders []sender) {
 	t.Helper()
 	err := transfer.Open(t.Context(), dir, func(s *store.Store) error {
 		for i := range senders {
 			gap := false
 			for _, m := range senders[i].sent() {
-				_, err := s.Messages.Get(t.Context(), ws, m.id)
+				_, err := s.Messages.Get(t.Context(), senders[i].client.Workspace, m.id)
 				switch has := err == nil; {
 				case !has && m.at.Before(moment):
 					t.Errorf("the message %s was accepted %s before the moment, and is not in the backup", m.id,
