@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"postern/internal/app"
@@ -35,7 +36,7 @@ func (c *deviceLinkCmd) Run(ctx context.Context, std streams) error {
 			return err
 		}
 		if err := c.show(ctx, s, std, id); err != nil {
-			return err
+			return c.failed(ctx, s, id, err)
 		}
 		d, err := c.connected(ctx, s, id)
 		if err != nil {
@@ -63,6 +64,32 @@ func (c *deviceLinkCmd) open(ctx context.Context, s *app.Commands) (id string, e
 	return id, err
 }
 
+// linkFailure is why an attempt has failed.
+type linkFailure string
+
+func (f linkFailure) Error() string { return "linking failed: " + string(f) }
+
+// unreachable reports that no connection to the network could be made.
+func (f linkFailure) unreachable() bool {
+	return f == "dial" || f == "dns" || strings.HasPrefix(string(f), "tls-")
+}
+
+// failed explains a failure. If the network could not be reached, it deletes the device that was created for the
+// attempt, and says what was dialled.
+func (c *deviceLinkCmd) failed(ctx context.Context, s *app.Commands, id string, err error) error {
+	why, ok := errors.AsType[linkFailure](err)
+	if !ok || !why.unreachable() {
+		return err
+	}
+	status, bad := app.ServerStatus(ctx, c.Data)
+	err = fmt.Errorf("the server cannot reach the messaging network at %s (%s); \"postern doctor\" looks for the cause",
+		status.Network, string(why))
+	if c.Device == "" {
+		bad = errors.Join(bad, s.DeleteDevice(ctx, c.Workspace, id))
+	}
+	return errors.Join(err, bad)
+}
+
 const pollEvery = 300 * time.Millisecond
 
 // show prints each new code until the attempt ends.
@@ -76,7 +103,7 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 		case l.Status == postern.LinkLinked:
 			return nil
 		case !l.Status.Open():
-			return fmt.Errorf("linking failed: %s", l.Reason)
+			return linkFailure(l.Reason)
 		case l.Status == postern.LinkPasskey:
 			return errors.New("the account requires a passkey, which this server does not support; " +
 				"turn it off in the account's settings on the phone")

@@ -469,3 +469,18 @@ func scanIn(t *testing.T, url, key, device, number string) int {
 	defer res.Body.Close()
 	return res.StatusCode
 }
+
+// When the network cannot be reached, the command says what was dialled, and leaves no device behind.
+func TestLinkingWithoutTheNetworkLeavesNoDevice(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	serve(t, dir, "--network-url", "wss://127.0.0.1:1/ws", "--network-root-key", strings.Repeat("00", 32))
+	ws := strings.Fields(mustRun(t, "workspace", "create", "--data-dir", dir, "--name", "x"))[1]
+	exit, _, errs := command(t, "device", "link", "--data-dir", dir, "--workspace", ws)
+	if exit != 1 || !strings.Contains(errs, "cannot reach the messaging network at wss://127.0.0.1:1/ws (dial)") {
+		t.Errorf("device link = %d %s", exit, errs)
+	}
+	if out := mustRun(t, "device", "list", "--data-dir", dir, "--workspace", ws, "--json"); out != "{\"data\":[]}\n" {
+		t.Errorf("the devices are %s", out)
+	}
+}

@@ -36,7 +36,7 @@ func printStatus(out io.Writer, s app.Status) error {
 		word = "not ready"
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "server\t%s\nversion\t%s\nurl\t%s\noperations\t%s\nprocess\t%d\n", word, s.Version, s.URL, s.OpsURL,
+	fmt.Fprintf(w, "server\t%s\nversion\t%s\nurl\t%s\noperations\t%s\nnetwork\t%s\nprocess\t%d\n", word, s.Version, s.URL, s.OpsURL, s.Network,
 		s.Process)
 	for _, p := range s.Problems {
 		fmt.Fprintf(w, "problem\t%s: %s\n", p.Reason, p.Detail)

@@ -103,6 +103,10 @@ func deviceCommands(mux *http.ServeMux, g *gateway.Gateway) {
 	}
 	mux.HandleFunc("POST /workspaces/{ws}/devices", admin(operator(g, create)))
 	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}", admin(operator(g, get)))
+	drop := func(r *http.Request, c access.Caller, _ none) (any, error) {
+		return none{}, g.Devices.Delete(r.Context(), c, deviceOf(r))
+	}
+	mux.HandleFunc("DELETE /workspaces/{ws}/devices/{id}", admin(operator(g, drop)))
 	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, openLink)))
 	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, getLink)))
 }

@@ -205,6 +205,11 @@ func (c *Commands) Device(ctx context.Context, ws, id string) (d postern.Device,
 	return d, err
 }
 
+// DeleteDevice deletes a device.
+func (c *Commands) DeleteDevice(ctx context.Context, ws, id string) error {
+	return c.call(ctx, http.MethodDelete, "/workspaces/"+ws+"/devices/"+id, nil, nil)
+}
+
 // OpenLink starts a link attempt for a device.
 func (c *Commands) OpenLink(ctx context.Context, ws, id string, in gateway.NewLink) (l postern.Link, err error) {
 	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices/"+id+"/link", in, &l)

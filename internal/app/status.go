@@ -11,6 +11,7 @@ import (
 
 	"postern/internal/config"
 	"postern/internal/health"
+	"postern/internal/network/whatsapp"
 )
 
 // Status is what "postern status" shows of a running server.
@@ -21,10 +22,15 @@ type Status struct {
 	URL     string `json:"url"`
 	OpsURL  string `json:"opsUrl"`
 	Process int    `json:"process"`
+	Network string `json:"network"` // the address of the messaging network; "sandbox" if it is simulated
 }
 
 func (a *App) status(*http.Request, none) (any, error) {
-	return Status{a.health.Report(), a.version, a.URL(), a.OpsURL(), os.Getpid()}, nil
+	network := "sandbox"
+	if a.vendor == nil {
+		network = whatsapp.Network{URL: a.cfg.NetworkURL}.Address()
+	}
+	return Status{a.health.Report(), a.version, a.URL(), a.OpsURL(), os.Getpid(), network}, nil
 }
 
 // ServerStatus asks the server that holds the data directory. Unlike the commands it never opens the
