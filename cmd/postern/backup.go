@@ -18,12 +18,14 @@ type backupCmd struct {
 	data
 	files
 
+	AllowLost bool `help:"Make the backup although files of messages are missing from the storage."`
+
 	Dir string `arg:"" help:"Directory for the backup. It must not exist yet."`
 }
 
 // Run makes a backup and says what is in it.
 func (c *backupCmd) Run(ctx context.Context, std streams) error {
-	m, err := app.Backup(ctx, c.Data, c.MediaURL, version, c.Dir)
+	m, err := app.Backup(ctx, c.Data, app.BackupOptions{Media: c.MediaURL, Release: version, AllowLost: c.AllowLost}, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -73,6 +75,9 @@ func describeBackup(m backup.Manifest) string {
 	text += fmt.Sprintf(", %d files with %d bytes.", m.Media.Files, m.Media.Bytes)
 	if m.Media.Missing > 0 {
 		text += fmt.Sprintf(" %d files were deleted meanwhile.", m.Media.Missing)
+	}
+	if m.Media.Lost > 0 {
+		text += fmt.Sprintf(" %d files are missing from the storage, and from the backup.", m.Media.Lost)
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"postern/internal/backup"
@@ -13,13 +14,18 @@ import (
 	"postern/internal/store/transfer"
 )
 
-// Backup makes a backup in a directory that does not exist yet. Servers may run meanwhile. The files of
-// messages are those at media; "" is in the data directory.
-func Backup(
-	ctx context.Context, cfg config.Data, media seal.Secret, release, dir string,
-) (m backup.Manifest, err error) {
-	err = withMedia(cfg, media, func(open backup.Opener) error {
-		m, err = backup.Make(ctx, backup.Source{Database: placeOf(cfg), Media: open, Release: release}, dir)
+// BackupOptions say how a backup is made.
+type BackupOptions struct {
+	Media     seal.Secret // address of the files of messages; "" is in the data directory
+	Release   string      // that makes the backup
+	AllowLost bool        // makes it although files are missing; see [backup.Source]
+}
+
+// Backup makes a backup in a directory that does not exist yet. Servers may run meanwhile.
+func Backup(ctx context.Context, cfg config.Data, o BackupOptions, dir string) (m backup.Manifest, err error) {
+	err = withMedia(cfg, o.Media, blob.ParseExisting, func(open backup.Opener) error {
+		from := backup.Source{Database: placeOf(cfg), Media: open, Release: o.Release, AllowLost: o.AllowLost}
+		m, err = backup.Make(ctx, from, dir)
 		return err
 	})
 	return m, err
@@ -27,7 +33,7 @@ func Backup(
 
 // Restore fills an empty data directory or PostgreSQL database from a backup.
 func Restore(ctx context.Context, cfg config.Data, media seal.Secret, dir string) (m backup.Manifest, err error) {
-	err = withMedia(cfg, media, func(open backup.Opener) error {
+	err = withMedia(cfg, media, blob.Parse, func(open backup.Opener) error {
 		m, err = backup.Restore(ctx, dir, backup.Target{Database: placeOf(cfg), Media: open, Outdated: keys.Ratchets()})
 		return err
 	})
@@ -39,16 +45,28 @@ func placeOf(cfg config.Data) transfer.Place {
 }
 
 // withMedia calls do with what opens the storage for files; nil if none is named.
-func withMedia(cfg config.Data, address seal.Secret, do func(backup.Opener) error) error {
-	if address == "" && cfg.DatabaseURL != "" {
+func withMedia(
+	cfg config.Data, set seal.Secret, open func(address seal.Secret, scratch string) (blob.Store, error),
+	do func(backup.Opener) error,
+) error {
+	if set == "" && cfg.DatabaseURL != "" {
 		return do(nil)
+	}
+	address, err := mediaAddress(cfg, set)
+	if err != nil {
+		return err
 	}
 	scratch, err := os.MkdirTemp("", "postern-files") // for uploads to a bucket
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(func() (blob.Store, error) { return openBlobs(cfg, address, scratch) }),
-		os.RemoveAll(scratch))
+	return errors.Join(do(func() (blob.Store, error) {
+		blobs, err := open(address, scratch)
+		if err != nil {
+			err = fmt.Errorf("POSTERN_MEDIA_URL: %w", err)
+		}
+		return blobs, err
+	}), os.RemoveAll(scratch))
 }
 
 // warnOfRestore reports once that the data comes from a backup: the server that was backed up must not run

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"postern/internal/backup"
 	"postern/internal/config"
 	"postern/internal/doctor"
+	"postern/internal/media/blob"
 	"postern/internal/network/whatsapp"
 	"postern/internal/store/transfer"
 )
@@ -62,16 +62,13 @@ func examineDatabase(ctx context.Context, cfg config.Data) doctor.Finding {
 	return doctor.Fail(err.Error(), "Check POSTERN_DATABASE_URL, and that PostgreSQL runs and lets this user in.")
 }
 
-// examineMedia stores nothing in a data directory that does not exist yet.
+// examineMedia creates no storage.
 func examineMedia(ctx context.Context, cfg config.Server) doctor.Finding {
-	if _, err := os.Stat(cfg.Dir); cfg.MediaURL == "" && errors.Is(err, fs.ErrNotExist) {
-		return doctor.Skip("It is created in the data directory.")
-	}
 	found := doctor.Finding{
 		Grade: doctor.Warning, Detail: "None is set, so files can neither be sent nor received.",
 		Remedy: "Set POSTERN_MEDIA_URL to storage that all servers of the database can reach.",
 	}
-	err := withMedia(cfg.Data, cfg.MediaURL, func(open backup.Opener) error {
+	err := withMedia(cfg.Data, cfg.MediaURL, blob.ParseExisting, func(open backup.Opener) error {
 		if open == nil {
 			return nil
 		}
@@ -82,7 +79,10 @@ func examineMedia(ctx context.Context, cfg config.Server) doctor.Finding {
 		found = doctor.Finding{Grade: doctor.OK, Detail: "Files can be stored."}
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return doctor.Skip("The server creates the directory for files when it starts.")
+	case err != nil:
 		return doctor.Fail(err.Error(), "Check POSTERN_MEDIA_URL and the storage.")
 	}
 	return found

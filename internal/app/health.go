@@ -9,6 +9,7 @@ import (
 
 	"postern/internal/health"
 	"postern/internal/seal"
+	"postern/internal/store"
 )
 
 // checks are what this server needs to do its work.
@@ -41,16 +42,13 @@ func (a *App) checkKeyFile(box *seal.Box) error {
 	return nil
 }
 
-// storageSetting holds the mark of the storage that the servers of a database share.
-const storageSetting = "media_storage"
-
 // checkStorage reports media storage in which no file can be stored now, or where the other servers of the
 // database do not find it.
 func (a *App) checkStorage(ctx context.Context) error {
 	known := ""
 	if a.leases.Shared() {
 		var err error
-		if known, err = a.db.Settings.Get(ctx, storageSetting); err != nil {
+		if known, err = a.db.Settings.Get(ctx, store.StorageSetting); err != nil {
 			return nil //nolint:nilerr // the check of the database reports it
 		}
 	}
@@ -92,7 +90,7 @@ func (a *App) checkMark(ctx context.Context, known string) error {
 	}
 	mark, err := a.library.Mark(ctx, fresh)
 	if err == nil && known == "" {
-		known, err = a.db.Settings.SetOnce(ctx, storageSetting, mark)
+		known, err = a.db.Settings.SetOnce(ctx, store.StorageSetting, mark)
 	}
 	if err != nil {
 		return storageFailure(err)

@@ -19,9 +19,13 @@ func (a *App) openLibrary() (*library.Library, error) {
 		return nil, nil //nolint:nilnil // the users of a library check for nil
 	}
 	scratch := filepath.Join(a.cfg.Dir, "transit")
-	blobs, err := openBlobs(a.cfg.Data, a.cfg.MediaURL, scratch)
+	address, err := mediaAddress(a.cfg.Data, a.cfg.MediaURL)
 	if err != nil {
 		return nil, err
+	}
+	blobs, err := blob.Parse(address, scratch)
+	if err != nil {
+		return nil, fmt.Errorf("POSTERN_MEDIA_URL: %w", err)
 	}
 	shelves, err := library.Open(blobs, scratch, a.db.Blobs)
 	if err != nil {
@@ -30,18 +34,15 @@ func (a *App) openLibrary() (*library.Library, error) {
 	return shelves, nil
 }
 
-// openBlobs opens the storage at an address; "" is the directory media in the data directory.
-func openBlobs(cfg config.Data, address seal.Secret, scratch string) (blob.Store, error) {
-	if address == "" {
-		dir, err := filepath.Abs(filepath.Join(cfg.Dir, "media"))
-		if err != nil {
-			return nil, fmt.Errorf("find the directory for media: %w", err)
-		}
-		address = seal.Secret((&url.URL{Scheme: "file", Path: dir}).String())
+// mediaAddress returns the address of the storage for files; without one that is set, it is that of the
+// directory media in the data directory.
+func mediaAddress(cfg config.Data, set seal.Secret) (seal.Secret, error) {
+	if set != "" {
+		return set, nil
 	}
-	blobs, err := blob.Parse(address, scratch)
+	dir, err := filepath.Abs(filepath.Join(cfg.Dir, "media"))
 	if err != nil {
-		return nil, fmt.Errorf("POSTERN_MEDIA_URL: %w", err)
+		return "", fmt.Errorf("find the directory for media: %w", err)
 	}
-	return blobs, nil
+	return seal.Secret((&url.URL{Scheme: "file", Path: dir}).String()), nil
 }

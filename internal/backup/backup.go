@@ -52,6 +52,7 @@ type Media struct {
 	Files    int64 `json:"files"`
 	Bytes    int64 `json:"bytes"`
 	Missing  int64 `json:"missing"` // that were deleted while the backup was made
+	Lost     int64 `json:"lost"`    // that the storage lacks although the database has them
 }
 
 // Source is what is backed up.
@@ -59,9 +60,12 @@ type Source struct {
 	Database transfer.Place
 	Media    Opener // nil leaves the files of messages out
 	Release  string
+	// AllowLost makes a backup although the storage lacks files that the database has.
+	AllowLost bool
 }
 
-// Opener opens the storage for the files of messages, which may create it.
+// Opener opens the storage for the files of messages. That of a source fails with fs.ErrNotExist if there is
+// no storage, and that of a target creates it.
 type Opener func() (blob.Store, error)
 
 // Make makes a backup in a directory that must not exist yet, and reads it back to check it. The directory
@@ -70,6 +74,7 @@ func Make(ctx context.Context, from Source, dir string) (m Manifest, err error) 
 	if _, err := os.Lstat(dir); err == nil {
 		return m, fmt.Errorf("%s exists already; name a directory that does not exist yet", dir)
 	}
+	dir = filepath.Clean(dir)
 	part := dir + partial
 	if err := os.Mkdir(part, 0o700); err != nil {
 		if errors.Is(err, fs.ErrExist) {
@@ -119,7 +124,7 @@ func (from Source) copyMedia(ctx context.Context, work, dir string, sums *sums) 
 		return m, nil
 	}
 	m.Included = true
-	stored, err := from.Media()
+	stored, err := from.openMedia(ctx)
 	if err != nil {
 		return m, err
 	}
@@ -127,12 +132,13 @@ func (from Source) copyMedia(ctx context.Context, work, dir string, sums *sums) 
 	if err != nil {
 		return m, err
 	}
+	missing := map[blobKey]bool{}
 	err = transfer.Open(ctx, work, func(s *store.Store) error {
 		return s.Blobs.Each(ctx, func(ws postern.WorkspaceID, hash string, size int64) error {
 			err := copyBlob(ctx, stored, to, ws, hash)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				m.Missing++
+				missing[blobKey{ws, hash}] = true
 				return nil
 			case err != nil:
 				return fmt.Errorf("copy the file %s/%s: %w", ws, hash, err)
@@ -142,18 +148,94 @@ func (from Source) copyMedia(ctx context.Context, work, dir string, sums *sums) 
 			return sums.add(hash, mediaPath(ws, hash))
 		})
 	})
+	if err != nil {
+		return m, err
+	}
+	m.Lost, err = from.countLost(ctx, stored, missing)
+	m.Missing = int64(len(missing)) - m.Lost
 	return m, err
+}
+
+// openMedia opens the storage, which must be that of the servers; nil if there is none.
+func (from Source) openMedia(ctx context.Context) (blob.Store, error) {
+	stored, err := from.Media()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	if err != nil {
+		return nil, err
+	}
+	known, err := transfer.Setting(ctx, from.Database, store.StorageSetting)
+	if err != nil || known == "" {
+		return stored, err
+	}
+	mark, err := stored.Mark(ctx, "")
+	if err == nil && mark != known {
+		err = errors.New("the media storage is not that of the servers; set POSTERN_MEDIA_URL to theirs")
+	}
+	return stored, err
+}
+
+type blobKey struct {
+	ws   postern.WorkspaceID
+	hash string
+}
+
+// countLost counts the missing files that the database still has. A server that deletes a file removes it
+// from the database first, and one that adds it stores it first.
+func (from Source) countLost(ctx context.Context, stored blob.Store, missing map[blobKey]bool) (n int64, err error) {
+	if len(missing) == 0 {
+		return 0, nil
+	}
+	var wanted []blobKey
+	err = transfer.EachBlob(ctx, from.Database, func(ws postern.WorkspaceID, hash string) {
+		if key := (blobKey{ws, hash}); missing[key] {
+			wanted = append(wanted, key)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	var example blobKey
+	for _, key := range wanted {
+		switch has, err := hasBlob(ctx, stored, key); {
+		case err != nil:
+			return 0, err
+		case !has:
+			n, example = n+1, key
+		}
+	}
+	if n > 0 && !from.AllowLost {
+		err = fmt.Errorf("the media storage lacks %d files that the database has, such as %s/%s; check "+
+			"POSTERN_MEDIA_URL, or back up without them with --allow-lost", n, example.ws, example.hash)
+	}
+	return n, err
+}
+
+func hasBlob(ctx context.Context, stored blob.Store, key blobKey) (bool, error) {
+	h, err := blob.ParseHash(key.hash)
+	if stored == nil || err != nil {
+		return false, err
+	}
+	_, err = stored.Stat(ctx, blob.Name{Workspace: key.ws, Hash: h})
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func mediaPath(ws postern.WorkspaceID, hash string) string {
 	return filepath.Join(mediaName, string(ws), hash[:2], hash)
 }
 
-// copyBlob copies a blob. The target names it by the content that it gets, so a broken one is noticed.
+// copyBlob copies a blob from a storage, of which nil has none. The target names it by the content that it gets, so a broken one is noticed.
 func copyBlob(ctx context.Context, from, to blob.Store, ws postern.WorkspaceID, hash string) error {
 	h, err := blob.ParseHash(hash)
 	if err != nil {
 		return err
+	}
+	if from == nil {
+		return fs.ErrNotExist
 	}
 	r, err := from.Open(ctx, blob.Name{Workspace: ws, Hash: h}, 0, -1)
 	if err != nil {

@@ -29,6 +29,9 @@ type Target struct {
 	Outdated []string
 }
 
+// forgotten are the settings that describe the place in which the database was.
+var forgotten = []string{store.StorageSetting}
+
 // Restore verifies a backup and fills an empty data directory, or an empty PostgreSQL database, with it. If
 // it fails, the target has no database.
 func Restore(ctx context.Context, dir string, to Target) (m Manifest, err error) {
@@ -82,6 +85,11 @@ func (to Target) prepare(ctx context.Context, dir, work string, m Manifest) erro
 		return err
 	}
 	return transfer.Open(ctx, work, func(s *store.Store) error {
+		for _, name := range forgotten {
+			if err := s.Settings.Set(ctx, name, ""); err != nil {
+				return err
+			}
+		}
 		return errors.Join(
 			s.SessionKeys.DeleteKinds(ctx, to.Outdated...),
 			s.Settings.Set(ctx, RestoredSetting, m.Moment.Format("2006-01-02T15:04:05.000Z07:00")))

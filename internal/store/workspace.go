@@ -156,9 +156,17 @@ func (s Settings) SetOnce(ctx context.Context, name, value string) (string, erro
 	return s.Get(ctx, name)
 }
 
-// Set stores the value of a setting.
+// StorageSetting is the setting with the mark of the media storage that the servers of a database share.
+const StorageSetting = "media_storage"
+
+// Set stores the value of a setting; "" removes it.
 func (s Settings) Set(ctx context.Context, name, value string) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return setSetting(t, name, value) }))
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if value == "" {
+			return t.Exec(`DELETE FROM setting WHERE name = $1`, name)
+		}
+		return setSetting(t, name, value)
+	}))
 }
 
 func setSetting(t *db.Tx, name, value string) error {

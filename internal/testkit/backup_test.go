@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,12 +37,18 @@ type backedUp struct {
 func backUp(t *testing.T, databaseURL string) *backedUp {
 	t.Helper()
 	b := &backedUp{t: t, kit: testkit.StartOn(t, databaseURL), dir: filepath.Join(t.TempDir(), "backup")}
+	if databaseURL != "" {
+		b.kit.Stop()
+		b.kit.Shared = true
+		b.kit.Boot()
+		awaitReport(t, b.kit, "") // it has marked the storage of files
+	}
 	b.client = b.kit.Workspace("growth")
 	b.device = b.client.Link(phone)
 	b.client.Upload("a.txt", strings.NewReader(fileContents), &b.file)
 	b.converse("before the backup")
 	b.before = everything(b.client)
-	m, err := app.Backup(t.Context(), b.kit.Config.Data, b.kit.Config.MediaURL, "test", b.dir)
+	m, err := app.Backup(t.Context(), b.kit.Config.Data, app.BackupOptions{Media: b.kit.Config.MediaURL, Release: "test"}, b.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +128,13 @@ func TestBackupIsRestored(t *testing.T) {
 			t.Parallel()
 			b := backUp(t, way.from(t))
 			b.kit.Stop()
-			b.kit.Config.Data = b.place(way.to(t))
+			url := way.to(t)
+			b.kit.Shared = url != ""
+			b.kit.Config.Data = b.place(url)
 			b.kit.Config.MediaURL = b.restore(b.kit.Config.Data)
 			b.kit.Boot()
 			b.client.Await(b.device.ID, postern.Connected)
+			awaitReport(t, b.kit, "")
 			after := everything(b.client)
 			for path, list := range b.before {
 				if !isWithin(list, after[path]) {
@@ -194,6 +204,30 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 	}
 	if _, err := backup.Verify(t.Context(), b.dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// A backup lacks no file unnoticed: the operator has to say that files are lost. Making it creates nothing in
+// the data directory.
+func TestBackupWithoutFilesIsRefused(t *testing.T) {
+	t.Parallel()
+	b := backUp(t, "")
+	stored := filepath.Join(b.kit.Config.Dir, "media")
+	if err := os.Rename(stored, stored+".away"); err != nil {
+		t.Fatal(err)
+	}
+	o, dir := app.BackupOptions{}, filepath.Join(t.TempDir(), "backup")+"/"
+	_, err := app.Backup(t.Context(), b.kit.Config.Data, o, dir)
+	if err == nil || !strings.Contains(err.Error(), "lacks 1 files") {
+		t.Errorf("a backup without its files: %v", err)
+	}
+	if _, err := os.Stat(stored); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of the files: %v", err)
+	}
+	o.AllowLost = true
+	m, err := app.Backup(t.Context(), b.kit.Config.Data, o, dir)
+	if err != nil || m.Media.Lost != 1 || m.Media.Files != 0 {
+		t.Errorf("a backup that may lack files: %+v, %v", m.Media, err)
 	}
 }
 

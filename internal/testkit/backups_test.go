@@ -76,7 +76,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 					return n > before+10, n
 				})
 				dir := filepath.Join(t.TempDir(), strconv.Itoa(n))
-				m, err := app.Backup(t.Context(), k.Config.Data, k.Config.MediaURL, "test", dir)
+				m, err := app.Backup(t.Context(), k.Config.Data, app.BackupOptions{Media: k.Config.MediaURL}, dir)
 				if err != nil {
 					t.Error(err)
 					break

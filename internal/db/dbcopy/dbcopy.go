@@ -61,6 +61,15 @@ func Has(ctx context.Context, p Place, table string) (bool, error) {
 	return has, errors.Join(err, s.close())
 }
 
+// Read calls do for each row of a table, with the columns in the order in which they are named.
+func Read(ctx context.Context, p Place, table string, columns []string, do func(row []any) error) error {
+	s, err := open(ctx, p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.each(ctx, table, columns, do), s.close())
+}
+
 // Copy copies all tables but those to skip, in one transaction. It is an error if one of them has rows
 // in the target, or if the two databases do not have the same tables and columns.
 func Copy(ctx context.Context, from, to Place, skip func(table string) bool) (copied []Table, err error) {

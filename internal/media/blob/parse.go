@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 
 	"postern/internal/seal"
@@ -29,6 +30,17 @@ func Parse(address seal.Secret, scratch string) (Store, error) {
 		return parseBucket(u, scratch)
 	}
 	return nil, errors.New("this is not the address of a media storage: " + forms)
+}
+
+// ParseExisting opens the storage at an address as Parse does, but creates no directory: if there is none,
+// the error matches fs.ErrNotExist.
+func ParseExisting(address seal.Secret, scratch string) (Store, error) {
+	if u, err := url.Parse(address.Reveal()); err == nil && u.Scheme == "file" {
+		if _, err := os.Stat(u.Path); err != nil {
+			return nil, err
+		}
+	}
+	return Parse(address, scratch)
 }
 
 func parseDirectory(u *url.URL) (Store, error) {

@@ -13,6 +13,7 @@ import (
 
 	"postern/internal/db"
 	"postern/internal/db/dbcopy"
+	"postern/internal/postern"
 	"postern/internal/store"
 )
 
@@ -111,6 +112,25 @@ func Exists(ctx context.Context, p Place) error {
 		err = errors.New("there is no Postern database at this URL")
 	}
 	return err
+}
+
+// Setting returns the value of a setting; "" if it has none. Servers may use the database.
+func Setting(ctx context.Context, p Place, name string) (value string, err error) {
+	err = dbcopy.Read(ctx, p.database(), "setting", []string{"name", "value"}, func(row []any) error {
+		if fmt.Sprint(row[0]) == name {
+			value = fmt.Sprint(row[1])
+		}
+		return nil
+	})
+	return value, err
+}
+
+// EachBlob calls do for each blob of a database that servers may use.
+func EachBlob(ctx context.Context, p Place, do func(ws postern.WorkspaceID, hash string)) error {
+	return dbcopy.Read(ctx, p.database(), "blob", []string{"workspace_id", "hash"}, func(row []any) error {
+		do(postern.WorkspaceID(fmt.Sprint(row[0])), fmt.Sprint(row[1]))
+		return nil
+	})
 }
 
 // skipped reports whether a table is not copied: it describes the database itself, or is the index of
