@@ -63,10 +63,24 @@ func endAtOnce(conn *pgconn.PgConn) ctxwatch.Handler {
 	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
 }
 
-// close ends the loops, after what waits has been sent if the database is there.
+// close ends the loops, and sends what waits if the database is there.
 func (c *courier) close() {
 	c.quit()
 	c.loops.Wait()
+	if !c.idle() { // the connection of the loop was lost
+		ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
+		defer cancel()
+		if err := c.connected(ctx, c.flush); err != nil {
+			c.log.Warn("other servers learn of the last changes late", "error", unavailable(err))
+		}
+	}
+}
+
+// idle reports whether there is nothing to send.
+func (c *courier) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) == 0 && !c.flooded
 }
 
 // add has wake-ups sent. It never blocks.
@@ -109,18 +123,19 @@ func (c *courier) connected(ctx context.Context, loop func(context.Context, *pgx
 	return errors.Join(err, conn.Close(closing))
 }
 
-// send sends what waits until ctx is done, and then what is left.
+// send sends what waits until ctx is done, and then what is left. The end of ctx interrupts no notification
+// that is being sent: the others would not learn of the last changes of a server that stops.
 func (c *courier) send(ctx context.Context, conn *pgx.Conn) error {
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-c.more:
 		case <-ctx.Done():
-			return c.flush(context.WithoutCancel(ctx), conn)
 		}
-		if err := c.flush(ctx, conn); err != nil {
+		if err := c.flush(context.WithoutCancel(ctx), conn); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // flush sends what waits. After a failure, the others are told that anything may have changed.

@@ -198,6 +198,28 @@ func TestCommitWakesListenersOfOtherServers(t *testing.T) {
 	}
 }
 
+// What a server has committed just before it stops wakes the others.
+func TestLastCommitBeforeAStopWakesOtherServers(t *testing.T) {
+	var opts Options
+	nodes := openNodes(t, 2, func(o *Options) { opts = *o })
+	all, one := listeningAt(nodes[0])
+	defer all.Close()
+	defer one.Close()
+	for i := range 8 {
+		last, later := "last "+strconv.Itoa(i), "later "+strconv.Itoa(i)
+		opts.Dir = t.TempDir()
+		stopping := openAs(t, opts)
+		err := errors.Join(stopping.Do(t.Context(), wakes(last)), stopping.Close(),
+			nodes[1].Do(t.Context(), wakes(later)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := takeUntil(all, later); !slices.Contains(got, last) { // notifications arrive in order
+			t.Errorf("stop %d: the others are told %v", i, got)
+		}
+	}
+}
+
 // A server whose connection for notifications was lost looks at everything when it has a new
 // one, so a change that nobody told it of is found.
 func TestLostNotificationsMakeListenersLook(t *testing.T) {
