@@ -29,6 +29,7 @@ func (w *writer) commit(group []request) {
 		w.owed = append(w.owed, wakes...)
 	}
 	if err == nil {
+		w.ledgers.committed(w.log)
 		w.publish(wakes)
 	}
 	w.answerGroup(err)
@@ -95,7 +96,7 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 		return nil, err
 	}
 	defer w.check()
-	w.ledgers.discard()
+	w.ledgers.begin()
 	t := &Tx{w: w, ctx: context.Background(), seen: map[any]struct{}{}} // many callers: no single context may end it
 	t.gathers = w.dialect.remote && !savepoints
 	if err := t.Exec(w.dialect.begin); err != nil {

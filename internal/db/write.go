@@ -2,6 +2,8 @@ package db
 
 import (
 	"fmt"
+	"iter"
+	"log/slog"
 	"path"
 	"reflect"
 	"runtime"
@@ -186,21 +188,20 @@ type Ledger interface {
 	Discard()
 }
 
-// Observer returns a ledger that calls tell with each change when the writes of its group have succeeded,
-// just before they are committed, and that writes nothing.
+// Observer returns a ledger that calls tell with each change after its group was committed, and that writes
+// nothing. Changes of a group whose commit got no response are not told.
 func Observer(tell func(change any)) Ledger { return &observer{tell: tell} }
 
 type observer struct {
-	tell  func(change any)
-	noted []any
+	tell    func(change any)
+	noted   []any // by the write that is being done
+	written []any // by those of the group that were done
 }
 
 func (o *observer) Note(change any) { o.noted = append(o.noted, change) }
 
 func (o *observer) Write(*Tx) error {
-	for _, change := range o.noted {
-		o.tell(change)
-	}
+	o.written = append(o.written, o.noted...)
 	o.Discard()
 	return nil
 }
@@ -208,6 +209,20 @@ func (o *observer) Write(*Tx) error {
 func (o *observer) Discard() {
 	clear(o.noted)
 	o.noted = o.noted[:0]
+}
+
+// begin forgets what the last group wrote.
+func (o *observer) begin() {
+	clear(o.written)
+	o.written = o.written[:0]
+}
+
+func (o *observer) committed() error {
+	for _, change := range o.written {
+		o.tell(change)
+	}
+	o.begin()
+	return nil
 }
 
 // ledgers are all ledgers of a database.
@@ -226,6 +241,31 @@ func (l ledgers) write(t *Tx) error {
 		}
 	}
 	return nil
+}
+
+// begin prepares for a group.
+func (l ledgers) begin() {
+	l.discard()
+	for o := range l.observers() {
+		o.begin()
+	}
+}
+
+// committed tells the observers that the group is on disk.
+func (l ledgers) committed(log *slog.Logger) {
+	for o := range l.observers() {
+		_ = guarded(log, "an observer", o.committed) // it has logged its panic
+	}
+}
+
+func (l ledgers) observers() iter.Seq[*observer] {
+	return func(yield func(*observer) bool) {
+		for _, one := range l {
+			if o, is := one.(*observer); is && !yield(o) {
+				return
+			}
+		}
+	}
 }
 
 func (l ledgers) discard() {

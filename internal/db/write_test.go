@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -128,6 +129,32 @@ func TestLedgersFollowWhatIsCommitted(t *testing.T) {
 		group(t, db, Item(add{"a", 3}))
 		if all := entries(t, db); !maps.Equal(all, map[string]int{"a": 4, "b": 2, "total": 6}) {
 			t.Errorf("entries %v, want a total of 6", all)
+		}
+	})
+}
+
+// An observer is told once of each change that was committed, also if the group had to be written again.
+func TestObserverIsToldOfWhatIsCommitted(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		var told []string
+		db := on.open(t, func(o *Options) {
+			o.Ledgers = []Ledger{Observer(func(change any) { told = append(told, change.(add).name) })}
+		})
+		undone := Then(Item(add{"d", 100}), func(*Tx) error { return errors.New("undone") })
+		group(t, db, Item(add{"a", 1}), undone, Item(add{"b", 2}))
+		err := db.Do(t.Context(), Func(func(tx *Tx) error {
+			return tx.Exec(`CREATE TABLE later (name TEXT REFERENCES entry (name) DEFERRABLE INITIALLY DEFERRED)`)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fails := Then(Item(add{"c", 3}), func(tx *Tx) error { return tx.Exec(`INSERT INTO later VALUES ('nobody')`) })
+		if err := db.Do(t.Context(), fails); err == nil {
+			t.Error("the commit succeeded")
+		}
+		group(t, db, Item(add{"e", 1}))
+		if !slices.Equal(told, []string{"a", "b", "e"}) {
+			t.Errorf("told of %v", told)
 		}
 	})
 }
