@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -49,7 +50,14 @@ func shownValue(f *kong.Flag) string {
 	if secret, ok := v.(seal.Secret); ok && secret == "" {
 		return ""
 	}
-	return strings.Trim(fmt.Sprint(v), "[]")
+	if f.Target.Kind() != reflect.Slice {
+		return fmt.Sprint(v)
+	}
+	list := make([]string, f.Target.Len())
+	for i := range list {
+		list[i] = fmt.Sprint(f.Target.Index(i))
+	}
+	return strings.Join(list, ",")
 }
 
 // sourceOf says where the value of a setting comes from.

@@ -140,14 +140,16 @@ func TestConfigPrintsSettingsAndTheirSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := program(t.Context(), &out, &errs, "config", "--sandbox", "--json", "--log-level", "error")
-	cmd.Env = append(cmd.Env, "POSTERN_CONFIG_FILE="+file, "POSTERN_SMTP_URL=smtp://u:canary@m?from=a@b")
+	cmd.Env = append(cmd.Env, "POSTERN_CONFIG_FILE="+file, "POSTERN_SMTP_URL=smtp://u:canary@m?from=a@b",
+		"POSTERN_OPS_ADDR=[::1]:9090", "POSTERN_TRUSTED_PROXIES=10.0.0.0/8,fd00::/8")
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err, errs.String())
 	}
 	for name, want := range map[string][2]string{
 		"POSTERN_SANDBOX": {"on", "flag"}, "POSTERN_LOG_LEVEL": {"error", "flag"}, "POSTERN_BASE_URL": {"https://a.example", "file"},
 		"POSTERN_SMTP_URL": {"***", "variable"}, "POSTERN_ADDR": {"127.0.0.1:8080", "default"}, "POSTERN_PACE": {"off", "default"},
-		"POSTERN_RETENTION_EVENTS": {"30d", "default"},
+		"POSTERN_RETENTION_EVENTS": {"30d", "default"}, "POSTERN_OPS_ADDR": {"[::1]:9090", "variable"},
+		"POSTERN_TRUSTED_PROXIES": {"10.0.0.0/8,fd00::/8", "variable"},
 	} {
 		if one := fmt.Sprintf(`{"name":%q,"value":%q,"source":%q}`, name, want[0], want[1]); !strings.Contains(out.String(), one) {
 			t.Errorf("it does not print %s:\n%s", one, out.String())
