@@ -72,7 +72,7 @@ var layers = map[string]string{
 	"internal/db/dbcopy":                "",
 	"internal/db/dbtest":                "",
 	"internal/store/storetest":          "",
-	"internal/store/transfer":           "internal/db internal/db/dbcopy internal/store",
+	"internal/store/transfer":           "internal/db internal/db/dbcopy internal/postern internal/store",
 	"internal/store/migrated":           "internal/db/dbtest internal/store",
 	"internal/egress":                   "",
 	"internal/ratelimit":                "",

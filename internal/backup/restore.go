@@ -42,6 +42,11 @@ func Restore(ctx context.Context, dir string, to Target) (m Manifest, err error)
 		return m, errors.New("the backup has files of messages, and there is no storage for them: set " +
 			"POSTERN_MEDIA_URL")
 	}
+	release, err := to.Database.Lock()
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	work, err := to.workspace()
 	if err != nil {
 		return m, err
@@ -62,20 +67,22 @@ func (to Target) workspace() (string, error) {
 	if to.Database.URL != "" {
 		return os.MkdirTemp("", "postern-restore")
 	}
-	if err := os.MkdirAll(to.Database.Dir, 0o700); err != nil {
-		return "", err
-	}
-	entries, err := os.ReadDir(to.Database.Dir)
+	dir := to.Database.Dir
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
 	}
+	work := filepath.Join(dir, "restore"+partial)
+	if _, err := os.Lstat(work); err == nil {
+		return "", fmt.Errorf("a restore to %s was interrupted; remove %s and %s, and try again", dir, work,
+			filepath.Join(dir, mediaName))
+	}
 	for _, e := range entries {
-		if !slices.Contains([]string{"secret.key", "lost+found"}, e.Name()) {
-			return "", fmt.Errorf("the directory %s is not empty: it has %q; name another one with --data-dir",
-				to.Database.Dir, e.Name())
+		if !slices.Contains([]string{"secret.key", "lost+found", transfer.LockName}, e.Name()) {
+			return "", fmt.Errorf("the directory %s is not empty: it has %q; name another one with --data-dir", dir,
+				e.Name())
 		}
 	}
-	work := filepath.Join(to.Database.Dir, "restore"+partial)
 	return work, os.Mkdir(work, 0o700)
 }
 
@@ -91,6 +98,7 @@ func (to Target) prepare(ctx context.Context, dir, work string, m Manifest) erro
 			}
 		}
 		return errors.Join(
+			s.Devices.ResetSessions(ctx), // none is connected here
 			s.SessionKeys.DeleteKinds(ctx, to.Outdated...),
 			s.Settings.Set(ctx, RestoredSetting, m.Moment.Format("2006-01-02T15:04:05.000Z07:00")))
 	})

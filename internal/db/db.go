@@ -5,10 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 )
@@ -16,7 +14,7 @@ import (
 // DB is the database. Its methods may be called from many goroutines.
 type DB struct {
 	dialect     dialect
-	lock        *dirLock
+	lock        *DirLock
 	writeDB     *sql.DB
 	writer      *writer
 	read        *sql.DB
@@ -70,6 +68,10 @@ type Options struct {
 	// number of writes, and how long the group took. Nil calls nothing.
 	Committed func(writes int, took time.Duration)
 
+	// Lock is the lock of the data directory if the caller holds it, and releases it after the end of
+	// the database. With nil, the database takes it.
+	Lock *DirLock
+
 	turnLimit time.Duration // see the constant; tests shorten it
 }
 
@@ -85,14 +87,13 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if opts.Trace == nil {
 		opts.Trace = func(string, []any) {}
 	}
-	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
+	db := &DB{hub: newHub(opts.Log), translate: opts.Unavailable, trace: opts.Trace}
+	if opts.Lock == nil {
+		var err error
+		if db.lock, err = LockDir(opts.Dir); err != nil {
+			return nil, err
+		}
 	}
-	l, err := takeLock(opts.Dir)
-	if err != nil {
-		return nil, err
-	}
-	db := &DB{lock: l, hub: newHub(opts.Log), translate: opts.Unavailable, trace: opts.Trace}
 	db.close = sync.OnceValue(db.shut)
 	if err := db.open(ctx, opts); err != nil {
 		return nil, errors.Join(db.report(err), db.Close())
@@ -163,7 +164,10 @@ func (db *DB) shut() error {
 			errs = append(errs, c.Close())
 		}
 	}
-	return errors.Join(append(errs, db.lock.release())...)
+	if db.lock != nil {
+		errs = append(errs, db.lock.Release())
+	}
+	return errors.Join(errs...)
 }
 
 // Do hands a write over and waits until it is durable or refused. ctx ends only the wait

@@ -21,12 +21,20 @@ func (e *LockedError) Error() string {
 		e.Dir, e.PID)
 }
 
-// dirLock is an exclusive lock on a directory. The kernel releases it when the process
-// ends, however it ends.
-type dirLock struct{ file *os.File }
+// LockName is the name of the file by which a data directory is locked. It stays when the lock is released.
+const LockName = "postern.lock"
 
-func takeLock(dir string) (*dirLock, error) {
-	path := filepath.Join(dir, "postern.lock")
+// DirLock is an exclusive lock on a data directory. The kernel releases it when the process ends, however it
+// ends.
+type DirLock struct{ file *os.File }
+
+// LockDir locks a data directory, and makes it if it is missing. If another process holds the lock, the error
+// is a [*LockedError].
+func LockDir(dir string) (*DirLock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	path := filepath.Join(dir, LockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the operator names the directory
 	if err != nil {
 		return nil, fmt.Errorf("the data directory cannot be written: %w", err)
@@ -38,7 +46,7 @@ func takeLock(dir string) (*dirLock, error) {
 	if err := writePID(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("the data directory cannot be written: %w", err), f.Close())
 	}
-	return &dirLock{f}, nil
+	return &DirLock{f}, nil
 }
 
 func writePID(f *os.File) error {
@@ -61,8 +69,8 @@ func readPID(path string) int {
 	return pid
 }
 
-// release releases the lock at once, even if a program that is just being started
+// Release releases the lock at once, even if a program that is just being started
 // briefly holds a copy of the file.
-func (l *dirLock) release() error {
+func (l *DirLock) Release() error {
 	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }

@@ -134,14 +134,14 @@ type Options struct {
 	URL string       // of a PostgreSQL database; "" for SQLite in the data directory
 	Log *slog.Logger // nil discards
 
-	Nodes bool // the PostgreSQL database is shared with other servers; see [db.Options]
+	Lock  *db.DirLock // of the data directory if the caller holds it; see [db.Options]
+	Nodes bool        // the PostgreSQL database is shared with other servers; see [db.Options]
 
 	// Trace is called with each statement before it runs; see [db.Options].
 	Trace func(query string, args []any)
 
 	// Observe is called with each change of the types MessageMoved, DeviceMoved, LinkEnded and
-	// EventsRecorded, just before it is committed, by the only writer. It must be fast. Nil observes
-	// nothing.
+	// EventsRecorded, after it was committed, by the only writer. It must be fast. Nil observes nothing.
 	Observe func(change any)
 	// Committed is called after each group of writes; see [db.Options].
 	Committed func(writes int, took time.Duration)
@@ -192,6 +192,7 @@ func (c *core) engineOptions(opts Options) db.Options {
 		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
 		Ledgers: opts.ledgers(), Committed: opts.Committed, Unavailable: unavailable,
 		AnswerLimit: opts.answerLimit, Trace: opts.Trace, Nodes: opts.Nodes, Fence: c.fence,
+		Lock: opts.Lock,
 	}
 }
 

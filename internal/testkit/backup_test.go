@@ -13,6 +13,7 @@ import (
 	"postern/internal/app"
 	"postern/internal/backup"
 	"postern/internal/config"
+	"postern/internal/db"
 	"postern/internal/db/dbtest"
 	"postern/internal/postern"
 	"postern/internal/seal"
@@ -198,10 +199,27 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 	if err := os.Remove(extra); err != nil {
 		t.Fatal(err)
 	}
-	b.restore(to)
-	if _, err := app.Restore(t.Context(), to, "", b.dir); err == nil || !strings.Contains(err.Error(), "is not empty") {
-		t.Errorf("restored twice: %v", err)
+	refused := func(want string) {
+		t.Helper()
+		if _, err := app.Restore(t.Context(), to, "", b.dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
 	}
+	interrupted := filepath.Join(to.Dir, "restore.partial")
+	if err := os.Mkdir(interrupted, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused("remove " + interrupted)
+	lock, err := db.LockDir(to.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("is in use by process")
+	if err := errors.Join(lock.Release(), os.Remove(interrupted)); err != nil {
+		t.Fatal(err)
+	}
+	b.restore(to)
+	refused("is not empty")
 	if _, err := backup.Verify(t.Context(), b.dir); err != nil {
 		t.Error(err)
 	}

@@ -29,11 +29,31 @@ func Copy(ctx context.Context, from Place, dir string) (s Snapshot, err error) {
 	if s.Version, err = to.create(ctx); err != nil {
 		return s, err
 	}
+	if err := checkVersion(ctx, from, s.Version); err != nil {
+		return s, err
+	}
 	s.Moment = time.Now().UTC().Truncate(time.Millisecond)
 	if s.Tables, err = dbcopy.Copy(ctx, from.database(), to.database(), skipped); err != nil {
-		return s, fmt.Errorf("copy the database: %w; a backup must be made by the release that the server runs", err)
+		return s, fmt.Errorf("copy the database: %w", err)
 	}
 	return s, nil
+}
+
+// checkVersion refuses a database of another version: what an older one lacks could not be told from what was
+// lost.
+func checkVersion(ctx context.Context, p Place, want int64) error {
+	var has int64
+	err := dbcopy.Read(ctx, p.database(), "goose_db_version", []string{"version_id"}, func(row []any) error {
+		if v, ok := row[0].(int64); ok {
+			has = max(has, v)
+		}
+		return nil
+	})
+	if err == nil && has != want {
+		err = fmt.Errorf("the database has the version %d, and this release makes backups of the version %d; make the "+
+			"backup with the release that the server runs", has, want)
+	}
+	return err
 }
 
 // create makes an empty database and returns its version.
@@ -56,4 +76,6 @@ func Open(ctx context.Context, dir string, do func(*store.Store) error) error {
 }
 
 // Fill copies the database of a data directory, which no server uses, into an empty PostgreSQL database.
-func Fill(ctx context.Context, from, to Place) ([]dbcopy.Table, error) { return move(ctx, from, to) }
+func Fill(ctx context.Context, from, to Place) ([]dbcopy.Table, error) {
+	return move(ctx, from, to, func() error { return nil })
+}

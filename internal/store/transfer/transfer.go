@@ -35,25 +35,66 @@ func (p Place) database() dbcopy.Place {
 	return dbcopy.Place{File: filepath.Join(p.Dir, db.FileName)}
 }
 
-// hold opens a database, and migrates it. Nobody else can use it until release is called.
-func (p Place) hold(ctx context.Context) (release func() error, err error) {
+// LockName is the name of the file in a data directory that servers lock.
+const LockName = db.LockName
+
+// Lock keeps servers away from a data directory, which it makes if it is missing, until release is called.
+// It does nothing to a PostgreSQL database.
+func (p Place) Lock() (release func() error, err error) {
+	if p.URL != "" {
+		return func() error { return nil }, nil
+	}
+	l, err := db.LockDir(p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return l.Release, nil
+}
+
+// held is a database that nobody else can use.
+type held struct {
+	store *store.Store
+	lock  *db.DirLock // of its directory
+	temp  string      // directory that is removed in the end; "" removes none
+}
+
+// hold opens a database, and migrates it.
+func (p Place) hold(ctx context.Context) (h held, err error) {
 	dir := p.Dir
 	if p.URL != "" {
-		if dir, err = os.MkdirTemp("", "postern"); err != nil {
-			return nil, err
+		if h.temp, err = os.MkdirTemp("", "postern"); err != nil {
+			return h, err
 		}
+		dir = h.temp
 	}
-	clean := func() error {
-		if p.URL == "" {
-			return nil
-		}
-		return os.RemoveAll(dir)
+	if h.lock, err = db.LockDir(dir); err == nil {
+		h.store, err = store.Open(ctx, store.Options{Dir: dir, URL: p.URL, Lock: h.lock})
 	}
-	s, err := store.Open(ctx, store.Options{Dir: dir, URL: p.URL})
 	if err != nil {
-		return nil, errors.Join(err, clean())
+		return held{}, errors.Join(err, h.release())
 	}
-	return func() error { return errors.Join(s.Close(), clean()) }, nil
+	return h, nil
+}
+
+// close closes the database, whose directory stays locked.
+func (h *held) close() (err error) {
+	if h.store != nil {
+		err = h.store.Close()
+	}
+	h.store = nil
+	return err
+}
+
+// release closes the database, and lets others use it.
+func (h *held) release() error {
+	err := h.close()
+	if h.lock != nil {
+		err = errors.Join(err, h.lock.Release())
+	}
+	if h.temp != "" {
+		err = errors.Join(err, os.RemoveAll(h.temp))
+	}
+	return err
 }
 
 // Move copies everything from one database into another one, which must be empty, and returns what it
@@ -61,41 +102,69 @@ func (p Place) hold(ctx context.Context) (release func() error, err error) {
 // so that no server continues with it by mistake. The secret key and the files of messages are not in the
 // database, and stay where they are.
 func Move(ctx context.Context, from, to Place) (list []dbcopy.Table, err error) {
-	if list, err = move(ctx, from, to); err != nil || from.URL != "" {
-		return list, err
+	if err := from.checkRetired(); err != nil {
+		return nil, err
 	}
-	return list, from.retire()
+	return move(ctx, from, to, from.retire)
 }
 
 // Retired is what is added to the name of a database file whose data was moved.
 const Retired = ".moved"
 
+// checkRetired refuses a source whose file could not be renamed, because one was renamed before.
+func (p Place) checkRetired() error {
+	if p.URL != "" {
+		return nil
+	}
+	name := p.database().File + Retired
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fmt.Errorf("%s is there already, from an earlier move; move it elsewhere first", name))
+	}
+	return nil
+}
+
 // retire renames the database file and its journal.
 func (p Place) retire() error {
+	if p.URL != "" {
+		return nil
+	}
 	file := p.database().File
 	for _, end := range []string{"-wal", "-shm", ""} {
 		if err := os.Rename(file+end, file+Retired+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return nil
+	return syncDir(p.Dir)
 }
 
-func move(ctx context.Context, from, to Place) (list []dbcopy.Table, err error) {
+// syncDir waits until the names of a directory's files are on disk.
+func syncDir(name string) error {
+	d, err := os.Open(name) //nolint:gosec // the operator names the directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// move copies everything, and calls done before anybody else can use one of the databases.
+func move(ctx context.Context, from, to Place, done func() error) (list []dbcopy.Table, err error) {
 	if err := Exists(ctx, from); err != nil {
 		return nil, err
 	}
-	release, err := from.hold(ctx)
+	source, err := from.hold(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the source: %w", err)
 	}
-	defer func() { err = errors.Join(err, release()) }()
-	leave, err := to.hold(ctx)
+	defer func() { err = errors.Join(err, source.release()) }()
+	target, err := to.hold(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the target: %w", err)
 	}
-	defer func() { err = errors.Join(err, leave()) }()
-	return dbcopy.Copy(ctx, from.database(), to.database(), skipped)
+	defer func() { err = errors.Join(err, target.release()) }()
+	if list, err = dbcopy.Copy(ctx, from.database(), to.database(), skipped); err != nil {
+		return nil, err
+	}
+	return list, errors.Join(source.close(), done())
 }
 
 // Exists returns an error if a place has no database of Postern: opening it would create one.
