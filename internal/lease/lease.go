@@ -132,15 +132,22 @@ func (h *Holder) Join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.joined(n, ids, began) { // it lost its lease while it was stopping
+		return h.db.Nodes.Leave(ctx, n)
+	}
+	return nil
+}
+
+// joined notes a new lease with the devices that this server owns, and reports whether it is stopping.
+func (h *Holder) joined(n store.Node, ids []postern.DeviceID, began time.Time) (quitting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.node, h.held, h.renewed, h.doubt = n, true, began, false
 	for _, id := range ids {
-		h.devices[id] = struct{}{}
-		h.Gained.Put(id, store.Claim{Device: id})
+		h.own(store.Claim{Device: id})
 	}
 	h.Changed.Put(struct{}{}, struct{}{})
-	return nil
+	return h.quitting
 }
 
 // Run renews the lease until ctx is done, and then gives it up. By then the server must have

@@ -239,3 +239,32 @@ func TestServerThatStopsReleasesItsDevices(t *testing.T) {
 		t.Errorf("the other server leads: %v; this one leads: %v, with %d devices", b.Leads(), a.Leads(), a.has())
 	}
 }
+
+// A server that loses its lease while it stops takes none of its devices back.
+func TestServerThatStopsTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	a := w.join("a")
+	w.renew(a)
+	a.Gained.Take()
+	left := make(chan error, 1)
+	go func() { left <- a.Leave(t.Context()) }()
+	<-a.Lost.C() // the device is handed over
+	w.exec(`UPDATE node SET lease_until = 0, leaving = 0, term = term + 1`)
+	if err := a.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var leaving int
+	if err := w.sql.QueryRowContext(t.Context(), `SELECT leaving FROM node`).Scan(&leaving); err != nil || leaving != 1 {
+		t.Errorf("leaving is %d, %v", leaving, err)
+	}
+	if got := a.Gained.Take(); a.has() != 0 || len(got) != 0 {
+		t.Errorf("it has %d devices, and gained %v", a.has(), got)
+	}
+	if err := a.Release(t.Context(), w.ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-left; err != nil {
+		t.Error(err)
+	}
+}
