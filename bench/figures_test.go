@@ -27,7 +27,7 @@ import (
 var (
 	run  = flag.Bool("figures", false, "measure the figures")
 	only = flag.String("only", "", "measure one subject: devices, accept, device, inbound, link, files, deliver, slow, "+
-		"recover, isolate, memory, empty, pages, search or neighbour")
+		"recover, isolate, memory, empty, pages, search, neighbour or nodes")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
@@ -113,6 +113,7 @@ func subjects() []subject {
 		{name: "pages", measure: pages},
 		{name: "search", measure: search},
 		{name: "neighbour", measure: neighbour},
+		{name: "nodes", measure: nodes},
 	}
 }
 

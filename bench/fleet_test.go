@@ -102,12 +102,16 @@ func (f *fleetOf) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (f *fleetOf) boot() {
+func (f *fleetOf) boot() { f.gateway, f.url = f.start("data") }
+
+// start starts a gateway with the data directory of a name, and returns it with its URL.
+func (f *fleetOf) start(name string) (cmd *exec.Cmd, url string) {
+	f.t.Helper()
 	args := []string{
-		"serve", "--data-dir", filepath.Join(f.dir, "data"), "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0",
+		"serve", "--data-dir", filepath.Join(f.dir, name), "--addr", "127.0.0.1:0", "--ops-addr", "127.0.0.1:0",
 	}
 	args = append(append(slices.Clone(f.prefix), filepath.Join(f.bin, "postern")), append(args, f.network...)...)
-	cmd := f.command(args[0], args[1:]...)
+	cmd = f.command(args[0], args[1:]...)
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		f.t.Fatal(err)
@@ -123,11 +127,10 @@ func (f *fleetOf) boot() {
 			f.t.Fatalf("the gateway did not start: %v", err)
 		}
 		if m := at.FindStringSubmatch(line); m != nil {
-			f.gateway, f.url = cmd, m[1]
-			break
+			go io.Copy(io.Discard, lines)
+			return cmd, m[1]
 		}
 	}
-	go io.Copy(io.Discard, lines)
 }
 
 func (f *fleetOf) kill() {
@@ -235,7 +238,7 @@ func (f *fleetOf) awaitConnected() {
 
 // receive registers a receiver for the events that are named, or for all. It answers the handshake,
 // and every other delivery by answer.
-func (f *fleetOf) receive(key string, answer http.HandlerFunc, events ...string) {
+func (f *fleetOf) receive(key string, answer http.HandlerFunc, events ...string) (endpoint string) {
 	f.t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var e event
@@ -256,6 +259,7 @@ func (f *fleetOf) receive(key string, answer http.HandlerFunc, events ...string)
 		<-time.After(lookEach)
 		f.call("GET", f.url+"/v1/webhooks/"+hook.ID, key, nil, &hook)
 	}
+	return hook.ID
 }
 
 type (
