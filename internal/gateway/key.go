@@ -19,7 +19,8 @@ import (
 type keyCache struct {
 	changed *store.Listener
 
-	shared bool // other servers may change keys, and the news of that may be lost
+	lasts time.Duration // other servers may change keys, and the news of that may be lost; 0: no other does
+	now   func() time.Time
 
 	mu      sync.Mutex
 	version int       // increases with every change
@@ -29,8 +30,12 @@ type keyCache struct {
 }
 
 func newKeyCache(db *store.Store, shared bool) keyCache {
+	lasts := sharedKeys
+	if !shared {
+		lasts = 0
+	}
 	return keyCache{
-		changed: db.Listen(store.KeyChanged, ""), shared: shared,
+		changed: db.Listen(store.KeyChanged, ""), lasts: lasts, now: time.Now,
 		byHash: map[[32]byte]access.Caller{}, used: map[postern.KeyID]time.Time{},
 	}
 }
@@ -59,10 +64,11 @@ func (k *keyCache) put(hash [32]byte, c access.Caller, version int) {
 	k.byHash[hash] = c
 }
 
-// refresh empties the cache after a change, and every sharedKeys if other servers may have made one. The
+// refresh empties the cache after a change, and when it has lasted if other servers may have made one. The
 // caller holds k.mu.
 func (k *keyCache) refresh() {
-	old := k.shared && time.Since(k.since) > sharedKeys
+	now := k.now()
+	old := k.lasts > 0 && now.Sub(k.since) > k.lasts
 	select {
 	case <-k.changed.C():
 		k.changed.Take()
@@ -72,7 +78,7 @@ func (k *keyCache) refresh() {
 	if old {
 		clear(k.byHash)
 		k.version++
-		k.since = time.Now()
+		k.since = now
 	}
 }
 

@@ -36,7 +36,14 @@ func onEachEngine(t *testing.T, test func(t *testing.T, g *Gateway)) {
 
 func open(t *testing.T, url string) *Gateway {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: migrated.Dir(t, url), URL: url})
+	return openAs(t, store.Options{URL: url})
+}
+
+// openAs opens a gateway in a directory of its own. With Nodes, the database is shared with others.
+func openAs(t *testing.T, opts store.Options) *Gateway {
+	t.Helper()
+	opts.Dir = migrated.Dir(t, opts.URL)
+	db, err := store.Open(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +56,10 @@ func open(t *testing.T, url string) *Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(
-		Options{DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil }},
-	)
+	return New(Options{
+		DB: db, Box: box, Log: slog.New(slog.DiscardHandler), CheckURL: func(string) error { return nil },
+		Shared: opts.Nodes,
+	})
 }
 
 func newKey(t *testing.T, g *Gateway, in NewKey) (postern.Key, string) {
