@@ -54,7 +54,7 @@ func newProber(tb testing.TB, callers int) *prober {
 // proberOf makes a prober without callers.
 func proberOf(tb testing.TB, s *server, lie func(http.Handler) http.Handler) *prober {
 	tb.Helper()
-	s.api.SetPulse(5 * time.Millisecond)
+	s.each(func(s *server) { s.api.SetPulse(5 * time.Millisecond) })
 	p := &prober{server: s, wire: served(tb, lie(s.handler)), seen: map[string]map[int]int{}}
 	for _, id := range slices.Sorted(maps.Keys(routes())) {
 		for _, methods := range described().Paths {

@@ -111,7 +111,9 @@ func (fakeSandbox) File(string, string) (io.ReadCloser, postern.Media, error) {
 type server struct {
 	t       testing.TB
 	api     *api.API
-	handler *web.Door
+	door    *web.Door
+	handler http.Handler // door, or one that spreads requests over several servers
+	all     []*server    // those that share the database, this one first; none: it is alone
 	db      *store.Store
 	dir     string // of the database
 	url     string // of the PostgreSQL database; "" for the one in dir
@@ -155,8 +157,15 @@ func newServerOn(tb testing.TB, url string, sandbox gateway.Sandbox) *server {
 // newServerTraced makes a server whose statements are recorded.
 func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace func(string, []any)) *server {
 	tb.Helper()
-	dir := migrated.Dir(tb, url)
-	db, err := store.Open(tb.Context(), store.Options{Dir: dir, URL: url, Trace: trace})
+	return openServer(tb, store.Options{URL: url, Trace: trace}, sandbox, nil)
+}
+
+// openServer opens a store, and makes a server with the files of another one, or with its own.
+func openServer(tb testing.TB, opts store.Options, sandbox gateway.Sandbox, files blob.Store) *server {
+	tb.Helper()
+	dir := migrated.Dir(tb, opts.URL)
+	opts.Dir = dir
+	db, err := store.Open(tb.Context(), opts)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -173,11 +182,11 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &server{t: tb, db: db, dir: dir, url: url, log: &safeBuffer{}, closeStore: closeStore}
+	s := &server{t: tb, db: db, dir: dir, url: opts.URL, blobs: files, log: &safeBuffer{}, closeStore: closeStore}
 	s.keepFiles()
 	s.g = gateway.New(gateway.Options{
 		DB: db, Box: box, Library: s.library, Log: slog.New(slog.DiscardHandler), Sandbox: sandbox,
-		GoodbyeWait: goodbyeWait, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
+		GoodbyeWait: goodbyeWait, Shared: opts.Nodes, CheckProxy: egress.NewClient(egress.Options{}).CheckProxy,
 		CheckURL: func(u string) error {
 			if !strings.HasPrefix(u, "https://") {
 				return errors.New("an endpoint's URL starts with https://")
@@ -189,13 +198,15 @@ func newServerTraced(tb testing.TB, url string, sandbox gateway.Sandbox, trace f
 	return s
 }
 
-// keepFiles opens a library in directories of the test's own.
+// keepFiles opens a library, in a directory of the test's own unless the server has the files of another.
 func (s *server) keepFiles() {
 	s.t.Helper()
-	blobs, err := blob.OpenDirectory(s.t.TempDir())
+	var err error
+	if s.blobs == nil {
+		s.blobs, err = blob.OpenDirectory(s.t.TempDir())
+	}
 	if err == nil {
-		s.blobs = blobs
-		s.library, err = library.Open(blobs, s.t.TempDir(), s.db.Blobs)
+		s.library, err = library.Open(s.blobs, s.t.TempDir(), s.db.Blobs)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -211,13 +222,14 @@ func (s *server) open(transport web.Transport, sandbox bool) {
 		s.t.Fatal(err)
 	}
 	s.api.SetPulse(testPulse)
-	s.handler, err = web.New(web.Options{
+	s.door, err = web.New(web.Options{
 		Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(),
 		Announce: s.api.TellRate,
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.handler = s.door
 }
 
 // tenant is a workspace with a key.

@@ -156,13 +156,13 @@ func (s *spender) used() any {
 	return int(used)
 }
 
-// giveBack ends a message whose first frame never left, three times at once: it
-// gives its unit back once.
+// giveBack ends a message whose first frame never left, three times at once, and at each server if there are
+// several: it gives its unit back once.
 func (s *spender) giveBack(id postern.MessageID) any {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			if err := s.db.Outbox.Finish(s.t.Context(), store.FinishOutbound{
+			if err := s.next().db.Outbox.Finish(s.t.Context(), store.FinishOutbound{
 				MessageID: id, Status: postern.Failed,
 				Refund: true, At: postern.TimeOf(time.Now()),
 			}); err != nil {
@@ -174,9 +174,9 @@ func (s *spender) giveBack(id postern.MessageID) any {
 	return nil
 }
 
-func newSpender(t *testing.T, url string) *spender {
+func newSpender(t *testing.T, start starter) *spender {
 	t.Helper()
-	srv := newServerOn(t, url, fakeSandbox{})
+	srv := start(t, fakeSandbox{})
 	mine := srv.tenant("enterprise")
 	listening := httptest.NewServer(srv.handler)
 	t.Cleanup(listening.Close)
@@ -189,11 +189,11 @@ func newSpender(t *testing.T, url string) *spender {
 // left, or a few, many times, and looks whether each history could have
 // happened one by one.
 func TestQuotaIsExactAtItsLastUnits(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+	onEachServing(t, func(t *testing.T, start starter) {
 		var s *spender
 		for n := range *histories {
 			if n%300 == 0 {
-				s = newSpender(t, url(t)) // its rate is not used up
+				s = newSpender(t, start) // its rate is not used up
 			}
 			s.round(mix{sends: 64, left: 1 + n%2*(n%5)})
 			if t.Failed() {
@@ -207,12 +207,12 @@ func TestQuotaIsExactAtItsLastUnits(t *testing.T) {
 // once. They are few because the search through such histories grows with
 // their number like no other.
 func TestUsageIsTrueWhileItChanges(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+	onEachServing(t, func(t *testing.T, start starter) {
 		var s *spender
 		r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 		for n := range 5 * *histories {
 			if n%1500 == 0 {
-				s = newSpender(t, url(t))
+				s = newSpender(t, start)
 			}
 			s.round(mix{sends: 8, left: r.IntN(4), refunds: min(r.IntN(4), len(s.sent)), readings: r.IntN(4)})
 			if t.Failed() {
@@ -229,10 +229,12 @@ type mix struct{ sends, refunds, readings, left int }
 func (s *spender) round(m mix) {
 	s.t.Helper()
 	q := quota{len(s.sent) + m.left, len(s.sent)}
-	if _, err := s.g.Workspaces.ChangeLimits(s.t.Context(), access.Operator(), s.ws,
-		postern.Limits{Messages: &q.limit}); err != nil {
-		s.t.Fatal(err)
-	}
+	s.told(store.KeyChanged, string(s.ws), func() {
+		if _, err := s.g.Workspaces.ChangeLimits(s.t.Context(), access.Operator(), s.ws,
+			postern.Limits{Messages: &q.limit}); err != nil {
+			s.t.Fatal(err)
+		}
+	})
 	h := s.play(m)
 	if res := porcupine.CheckOperationsTimeout(quotaModel(q), h.ops, 5*time.Minute); res != porcupine.Ok {
 		s.t.Errorf("a history from %+v is %s:\n%s", q, res, shown(h.ops))

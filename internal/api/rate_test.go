@@ -77,7 +77,7 @@ func TestEveryAnswerTellsARate(t *testing.T) {
 // that speaks no TLS.
 func TestARefusalOnATLSPortIsLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(newServer(t).handler.PlainRefusal())), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(newServer(t).door.PlainRefusal())), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ var requests = flag.Int("requests", 200, "how many requests two workspaces make 
 // workspace has bears its mark. No answer is a 5xx, is larger than its bound, or contains
 // a mark or an id of the other; and what the other has does not change.
 func TestTwoWorkspacesSeeNothingOfEachOther(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
-		n := newNeighbours(t, url(t), truth)
+	onEachServing(t, func(t *testing.T, start starter) {
+		n := newNeighbours(t, start, truth)
 		n.fill()
 		n.useEverything()
 		n.readWholePages()
@@ -44,7 +44,7 @@ func TestTwoWorkspacesSeeNothingOfEachOther(t *testing.T) {
 // rounds is how often the rows of each workspace are compared while it makes no requests.
 func rounds() int { return min(1+*requests/50_000, 20) }
 
-// neighbours are two workspaces of one server, each of which asks for the other's things.
+// neighbours are two workspaces of one server, or of several, each of which asks for the other's things.
 type neighbours struct {
 	*prober
 
@@ -55,11 +55,11 @@ type neighbours struct {
 	owner map[string]*side // ids, by the workspace that was shown them first
 }
 
-func newNeighbours(tb testing.TB, url string, lie func(http.Handler) http.Handler) *neighbours {
+func newNeighbours(tb testing.TB, start starter, lie func(http.Handler) http.Handler) *neighbours {
 	tb.Helper()
 	phones := &markedPhones{}
-	s := newServerOn(tb, url, phones)
-	s.api.HurryRates(1000) // or most answers would be 429
+	s := start(tb, phones)
+	s.each(func(s *server) { s.api.HurryRates(1000) }) // or most answers would be 429
 	n := &neighbours{prober: proberOf(tb, s, lie), owner: map[string]*side{}}
 	for i, name := range []string{"NORTH", "SOUTH"} {
 		n.sides[i] = n.newSide("CANARY"+name+"4711", fmt.Sprintf("+49301%d", i)) // the sandbox makes up others
@@ -316,7 +316,7 @@ func (n *neighbours) seen429() (count int) {
 func TestTheNeighboursNoticeLeaks(t *testing.T) {
 	t.Parallel()
 	leak := func(*httptest.ResponseRecorder) {}
-	n := newNeighbours(t, "", func(h http.Handler) http.Handler {
+	n := newNeighbours(t, newServerWith, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			rec := httptest.NewRecorder()
 			h.ServeHTTP(rec, r)
