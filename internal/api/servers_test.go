@@ -36,13 +36,7 @@ const manyServers = 3
 // each of them in turn.
 func newServers(tb testing.TB, sandbox gateway.Sandbox) *server {
 	tb.Helper()
-	return newServersTraced(tb, sandbox, nil)
-}
-
-// newServersTraced makes such servers whose statements are recorded.
-func newServersTraced(tb testing.TB, sandbox gateway.Sandbox, trace func(string, []any)) *server {
-	tb.Helper()
-	opts := store.Options{URL: migrated.URL(tb), Nodes: true, Trace: trace}
+	opts := store.Options{URL: migrated.URL(tb), Nodes: true}
 	first := openServer(tb, opts, sandbox, nil)
 	first.all = []*server{first}
 	for len(first.all) < manyServers {
