@@ -280,6 +280,17 @@ func Owners(ctx context.Context, url string) (list []Owned, err error) {
 	return list, err
 }
 
+// Version is the number of the newest migration of the PostgreSQL database with a URL.
+func Version(ctx context.Context, url string) (v int64, err error) {
+	db, err := open("", url)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
+	return v, err
+}
+
 // PendingFiles counts the files of a workspace, or with "" of all, that a running server has
 // still to fetch.
 func PendingFiles(ctx context.Context, dir, url, workspace string) (n int, err error) {
