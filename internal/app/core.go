@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,14 +30,7 @@ func openCore(ctx context.Context, cfg config.Data, opts store.Options) (core, e
 	if err != nil {
 		return core{}, err
 	}
-	key, err := loadKey(ctx, cfg, db)
-	if err != nil {
-		return core{}, errors.Join(err, db.Close())
-	}
-	box, err := seal.NewBox(key)
-	if err == nil {
-		err = checkKey(ctx, db, box)
-	}
+	box, err := openBox(ctx, cfg, db)
 	if err == nil {
 		err = db.Endpoints.SealHeaders(ctx, func(e *postern.Endpoint, headers map[string]string) error {
 			return gateway.SealHeaders(box, e, headers)
@@ -53,36 +45,42 @@ func openCore(ctx context.Context, cfg config.Data, opts store.Options) (core, e
 // keyCheck is the setting by which a database recognizes its secret key.
 const keyCheck = "secret_key_check"
 
-// loadKey reads the secret key. It creates one only for a database that has never had one.
-func loadKey(ctx context.Context, cfg config.Data, db *store.Store) ([]byte, error) {
+// openBox reads the secret keys and returns a box that opens what the database has. It creates a key only for a
+// database that has never had one.
+func openBox(ctx context.Context, cfg config.Data, db *store.Store) (*seal.Box, error) {
 	known, err := db.Settings.Get(ctx, keyCheck)
 	if err != nil {
 		return nil, err
 	}
 	if known == "" {
-		return cfg.LoadKey()
+		keys, err := cfg.LoadKeys()
+		if err != nil {
+			return nil, err
+		}
+		box, err := seal.NewBoxOf(keys, keys.IDs()[0], keys.IDs()[0])
+		if err != nil {
+			return nil, err
+		}
+		return box, db.Settings.Set(ctx, keyCheck, box.Check())
 	}
-	key, err := seal.LoadKey(cfg.KeyFile())
+	keys, err := seal.LoadKeys(cfg.KeyFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no file %s, but the database is encrypted with a secret key; "+
 			"restore the file, or name it by POSTERN_SECRET_KEY_FILE", cfg.KeyFile())
 	}
-	return key, err
+	if err != nil {
+		return nil, err
+	}
+	return boxFor(known, keys)
 }
 
-// checkKey refuses a secret key that is not the one with which the database was
-// encrypted, because it could not open any secret.
-func checkKey(ctx context.Context, db *store.Store, box *seal.Box) error {
-	now := hex.EncodeToString(box.MAC("key check", "postern"))
-	before, err := db.Settings.Get(ctx, keyCheck)
-	switch {
-	case err != nil:
-		return err
-	case before == "":
-		return db.Settings.Set(ctx, keyCheck, now)
-	case before != now:
-		return errors.New("the secret key is not the one this database was sealed with; " +
+// boxFor refuses secret keys without the one with which the database was encrypted, because they could not
+// open any secret.
+func boxFor(check string, keys seal.Keys) (*seal.Box, error) {
+	first, ok := keys.Checked(check)
+	if !ok {
+		return nil, errors.New("the secret key is not the one this database was sealed with; " +
 			"restore secret.key, or name it by POSTERN_SECRET_KEY_FILE")
 	}
-	return nil
+	return seal.NewBoxOf(keys, first, first)
 }

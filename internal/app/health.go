@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,17 +24,13 @@ func (a *App) checks(box *seal.Box) []health.Check {
 
 // checkKeyFile reports a key file with which the server could not start again.
 func (a *App) checkKeyFile(box *seal.Box) error {
-	key, err := seal.LoadKey(a.cfg.KeyFile())
+	keys, err := seal.LoadKeys(a.cfg.KeyFile())
 	if err != nil {
 		return &health.Failure{Reason: "secret-key-unreadable",
 			Detail: fmt.Sprintf("The server could not start again: %v. "+
 				"Restore the file, readable only by the server.", err)}
 	}
-	now, err := seal.NewBox(key)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(now.MAC("key check", "postern"), box.MAC("key check", "postern")) {
+	if !keys.Has(box.Sealing()) {
 		return &health.Failure{Reason: "secret-key-changed", Detail: fmt.Sprintf("The key in %s is not the one that "+
 			"this server has read at its start. Restore the file.", a.cfg.KeyFile())}
 	}

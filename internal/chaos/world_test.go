@@ -176,7 +176,7 @@ func (w *world) openDatabase() {
 	}
 	w.cluster = dbtest.NewDurable(w.t)
 	w.url = w.cluster.URL(w.t)
-	if _, err := seal.LoadOrMakeKey(w.keyFile()); err != nil {
+	if _, err := seal.LoadOrMakeKeys(w.keyFile()); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -92,13 +92,13 @@ func (d Data) Validate() error {
 	return nil
 }
 
-// LoadKey reads the secret key. If the key of an embedded database is missing, it
+// LoadKeys reads the secret keys. If the file of an embedded database is missing, it
 // creates one.
-func (d Data) LoadKey() ([]byte, error) {
+func (d Data) LoadKeys() (seal.Keys, error) {
 	if d.DatabaseURL != "" {
-		return seal.LoadKey(d.KeyFile())
+		return seal.LoadKeys(d.KeyFile())
 	}
-	return seal.LoadOrMakeKey(d.KeyFile())
+	return seal.LoadOrMakeKeys(d.KeyFile())
 }
 
 // KeyFile is the path of the secret key.

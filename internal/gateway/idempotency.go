@@ -83,7 +83,7 @@ func createOnce[T any](
 	if err != nil {
 		return Created[T]{}, fmt.Errorf("encode an answer: %w", err)
 	}
-	once.Answer = g.box.Seal(answer, oncePlace(once))
+	once.Answer = g.box.Seal(answer, once.Place())
 	err = commit(&once)
 	if errors.Is(err, store.ErrAlreadyDone) { // another node was faster
 		v, _, err := replay[T](ctx, g, once)
@@ -103,13 +103,9 @@ func replay[T any](ctx context.Context, g *core, once store.Once) (v T, ok bool,
 			"this Idempotency-Key was used with a different body; use a new one for a new request",
 		)
 	}
-	answer, err := g.box.Open(sealed, oncePlace(once))
+	answer, err := g.box.Open(sealed, once.Place())
 	if err != nil {
 		return v, false, err
 	}
 	return v, true, json.Unmarshal(answer, &v)
-}
-
-func oncePlace(o store.Once) string {
-	return "idempotency.answer " + string(o.WorkspaceID) + " " + o.Method + " " + o.Path + " " + o.Key
 }

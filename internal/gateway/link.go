@@ -132,7 +132,7 @@ func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 		l.QRExpiresAt = 0
 		return l, nil
 	}
-	code, err := g.box.Open(row.Code, codePlace(l.ID))
+	code, err := g.box.Open(row.Code, l.ID.CodePlace())
 	if l.Method == postern.ByCode {
 		l.PairingCode, l.QRExpiresAt = postern.Maybe(code), 0
 	} else {
@@ -140,8 +140,6 @@ func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 	}
 	return l, err
 }
-
-func codePlace(id postern.LinkID) string { return "link.code " + string(id) }
 
 // Watch reports every change of a device's link attempts until the listener is closed.
 func (g Links) Watch(ctx context.Context, c access.Caller, id postern.DeviceID) (*store.Listener, error) {

@@ -173,12 +173,12 @@ func (g Sessions) received(m *postern.Message, source []byte) *store.MediaRow {
 
 // SealSource encrypts where a file is fetched, which includes the key of the file.
 func (g Sessions) SealSource(id postern.MediaID, source []byte) []byte {
-	return g.box.Seal(source, sourcePlace(id))
+	return g.box.Seal(source, id.SourcePlace())
 }
 
 // OpenSource decrypts what SealSource has encrypted.
 func (g Sessions) OpenSource(id postern.MediaID, sealed []byte) ([]byte, error) {
-	source, err := g.box.Open(sealed, sourcePlace(id))
+	source, err := g.box.Open(sealed, id.SourcePlace())
 	if err != nil {
 		return nil, fmt.Errorf("read where a file is: %w", err)
 	}
@@ -240,7 +240,7 @@ func (g Sessions) WatchLink(id postern.DeviceID) *store.Listener {
 // ShowCode stores a new code for a link attempt. The code is encrypted, because anyone who
 // reads it while it is valid can take over the account.
 func (g Sessions) ShowCode(l store.LinkRow, text string, expires postern.Time) {
-	g.db.Links.SetCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), codePlace(l.ID)), expires)
+	g.db.Links.SetCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), l.ID.CodePlace()), expires)
 }
 
 // RefusedError means that the phone that scanned a code may not be linked. Its text is the

@@ -4,7 +4,6 @@
 package paging
 
 import (
-	"crypto/hmac"
 	"encoding/base64"
 	"math"
 	"strconv"
@@ -64,7 +63,7 @@ func (c Cursors) At(ws postern.WorkspaceID, kind, place string) string {
 func (c Cursors) read(ws postern.WorkspaceID, kind, cursor string) (place string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	place, mac, ok := strings.Cut(string(raw), ".")
-	if err != nil || !ok || !hmac.Equal([]byte(mac), c.Box.MAC("cursor "+kind+" "+string(ws), place)) {
+	if err != nil || !ok || !c.Box.Verify([]byte(mac), "cursor "+kind+" "+string(ws), place) {
 		return "", postern.Errorf(
 			postern.MalformedRequest, "the cursor is not from this list; use the cursor that the list returned",
 		)

@@ -68,10 +68,8 @@ func (g SecondFactors) BeginApp(ctx context.Context, self access.Self) error {
 	if err := self.NeedsSure(); err != nil {
 		return err
 	}
-	return g.db.Factors.BeginTOTP(ctx, self.ID, g.box.Seal(factor.NewSecret(), appPlace(self.ID)))
+	return g.db.Factors.BeginTOTP(ctx, self.ID, g.box.Seal(factor.NewSecret(), self.ID.AppPlace()))
 }
-
-func appPlace(id postern.UserID) string { return "totp " + string(id) }
 
 // AppSecret is the secret of an authenticator app, as a text for people and as a URI for
 // apps.
@@ -96,7 +94,7 @@ func (g SecondFactors) unconfirmed(ctx context.Context, id postern.UserID) ([]by
 	if err != nil || !ok || app.Confirmed {
 		return nil, err
 	}
-	return g.box.Open(app.Secret, appPlace(id))
+	return g.box.Open(app.Secret, id.AppPlace())
 }
 
 // ConfirmApp sets the authenticator app up if the code is its current one. It ends all
@@ -146,9 +144,23 @@ func (g SecondFactors) added(self access.Self, act string, add func(store.NewFac
 func (g SecondFactors) recoveryHashes(id postern.UserID, codes []string) []string {
 	list := make([]string, len(codes))
 	for i, code := range codes {
-		list[i] = hex.EncodeToString(g.box.MAC("recovery "+string(id), factor.TypedCode(code)))
+		list[i] = hex.EncodeToString(g.box.MAC(recoveryOf(id), factor.TypedCode(code)))
 	}
 	return list
+}
+
+// recoveryOf is what the hashes of a person's recovery codes are for.
+func recoveryOf(id postern.UserID) string { return "recovery " + string(id) }
+
+// useRecoveryCode uses a recovery code up. It may have been made under an earlier secret key.
+func (g SecondFactors) useRecoveryCode(ctx context.Context, p access.Pending, code string) (ok bool, err error) {
+	used := userAct(g.time(), access.Self{ID: p.ID, Address: p.Address}, "user.recovery-code-used")
+	for _, hash := range g.box.Proofs(recoveryOf(p.ID), code) {
+		if ok, err = g.db.Factors.UseRecoveryCode(ctx, p.ID, hex.EncodeToString(hash), used); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
 }
 
 // NewRecoveryCodes replaces the recovery codes of a person and returns the new ones.
@@ -188,8 +200,7 @@ func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code strin
 	code = factor.TypedCode(code)
 	ok, err := g.useAppCode(ctx, p.ID, browser, code)
 	if err == nil && !ok {
-		used := userAct(g.time(), access.Self{ID: p.ID, Address: p.Address}, "user.recovery-code-used")
-		ok, err = g.db.Factors.UseRecoveryCode(ctx, p.ID, g.recoveryHashes(p.ID, []string{code})[0], used)
+		ok, err = g.useRecoveryCode(ctx, p, code)
 	}
 	if err == nil && !ok {
 		g.failed(ctx, p.ID, p.Address, "user.second-step-failed")
@@ -219,7 +230,7 @@ func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, browse
 	if err := g.guess(ctx, id, browser); err != nil {
 		return false, err
 	}
-	secret, err := g.box.Open(app.Secret, appPlace(id))
+	secret, err := g.box.Open(app.Secret, id.AppPlace())
 	if err != nil {
 		return false, err
 	}
@@ -291,7 +302,7 @@ func (g SecondFactors) person(ctx context.Context, id postern.UserID) (p factor.
 	}
 	p = factor.Person{ID: string(id), Email: u.Email}
 	for _, k := range list {
-		kept, err := g.box.Open(k.Kept, passkeyPlace(id))
+		kept, err := g.box.Open(k.Kept, id.PasskeyPlace())
 		if err != nil {
 			return p, err
 		}
@@ -299,8 +310,6 @@ func (g SecondFactors) person(ctx context.Context, id postern.UserID) (p factor.
 	}
 	return p, nil
 }
-
-func passkeyPlace(id postern.UserID) string { return "passkey " + string(id) }
 
 // AddPasskey adds a browser's new passkey, as the answer to the ceremony with the given
 // state. It ends all other sessions of the person. The recovery codes are nil if the
@@ -326,7 +335,7 @@ func (g SecondFactors) AddPasskey(
 		ID:        k.ID,
 		UserID:    self.ID,
 		Name:      name,
-		Kept:      g.box.Seal(k.Kept, passkeyPlace(self.ID)),
+		Kept:      g.box.Seal(k.Kept, self.ID.PasskeyPlace()),
 		CreatedAt: g.time(),
 	}
 	return g.added(
@@ -355,7 +364,7 @@ func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, 
 		return passkeyRefused(err)
 	}
 	ok, err := g.db.Factors.UsePasskey(
-		ctx, store.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, passkeyPlace(p.ID)), UsedAt: g.time()},
+		ctx, store.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, p.ID.PasskeyPlace()), UsedAt: g.time()},
 	)
 	if err == nil && !ok {
 		err = passkeyRefused(factor.ErrPasskey)

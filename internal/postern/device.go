@@ -89,9 +89,6 @@ func (d Device) WithoutLink() Desired {
 	return WantIdle
 }
 
-// ProxyPlace is the place for which the device's proxy is encrypted.
-func (id DeviceID) ProxyPlace() string { return "device.proxy " + string(id) }
-
 // Rate is a number per minute. Zero, which is null in JSON, means the operator's default.
 type Rate int
 

@@ -70,16 +70,6 @@ const (
 	HandshakeSigned = "signed"
 )
 
-// HeadersPlace is the place for which the endpoint's own headers are encrypted.
-func (id EndpointID) HeadersPlace() string { return "endpoint.headers " + string(id) }
-
-// SigningKeyPlace is the place for which the endpoint's ed25519 key is encrypted.
-func (id EndpointID) SigningKeyPlace() string { return "endpoint.signing_key " + string(id) }
-
-// SecretPlace is the place for which the gateway encrypts the endpoint's signing secret,
-// and for which the dispatcher opens it.
-func (id EndpointID) SecretPlace() string { return "endpoint.secret " + string(id) }
-
 // Wants reports whether the endpoint subscribes to events of this type about this device.
 func (e Endpoint) Wants(t EventType, device DeviceID) bool {
 	if e.DeviceIDs != nil && !slices.Contains(e.DeviceIDs, device) {

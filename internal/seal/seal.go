@@ -3,45 +3,45 @@
 package seal
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-// KeySize is the length of a secret key in bytes.
-const KeySize = 32
+// The first byte of a sealed value says how it was sealed. The first key of a database seals without an id,
+// as earlier releases do, so that they can open the values until the key is rotated for the first time.
+const (
+	withoutID = 1 // by the first key of the database
+	withID    = 2 // the id of the key follows
+)
 
-// version is the first byte of every sealed value, so that later schemes can be
-// distinguished.
-const version = 1
-
-// Box encrypts with AES-256-GCM and a random nonce. It is safe for concurrent use.
-type Box struct {
+// key is a secret key.
+type key struct {
+	id     KeyID
 	aead   cipher.AEAD
 	macKey []byte
 }
 
-// NewBox creates a Box from a key of 32 random bytes.
-func NewBox(key []byte) (*Box, error) {
-	if len(key) != KeySize {
-		return nil, fmt.Errorf("a secret key must have %d bytes, not %d", KeySize, len(key))
+func newKey(raw []byte) (*key, error) {
+	if len(raw) != KeySize {
+		return nil, fmt.Errorf("a secret key must have %d bytes, not %d", KeySize, len(raw))
 	}
-	sealKey, err := hkdf.Key(sha256.New, key, nil, "postern seal", KeySize)
+	sealKey, err := hkdf.Key(sha256.New, raw, nil, "postern seal", KeySize)
 	if err != nil {
 		return nil, fmt.Errorf("derive the sealing key: %w", err)
 	}
-	macKey, err := hkdf.Key(sha256.New, key, nil, "postern mac", KeySize)
+	macKey, err := hkdf.Key(sha256.New, raw, nil, "postern mac", KeySize)
 	if err != nil {
 		return nil, fmt.Errorf("derive the signing key: %w", err)
 	}
@@ -53,21 +53,183 @@ func NewBox(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the cipher: %w", err)
 	}
-	return &Box{aead, macKey}, nil
+	k := &key{aead: aead, macKey: macKey}
+	k.id = keyIDOf([keyIDSize]byte(mac(macKey, "key id", "postern")))
+	return k, nil
+}
+
+// check is by what a database recognizes its first key.
+func (k *key) check() string { return hex.EncodeToString(mac(k.macKey, "key check", "postern")) }
+
+// Box encrypts with AES-256-GCM and a random nonce. It is safe for concurrent use, also while keys are added.
+type Box struct {
+	mu    sync.Mutex // for changes
+	state atomic.Pointer[boxState]
+}
+
+// boxState is what a Box knows. It does not change.
+type boxState struct {
+	first   KeyID // the one that seals without an id; "" if it is not known
+	sealing *key
+	keys    map[KeyID]*key
+	retired map[KeyID][]byte // the keys for MACs of keys that are gone
+}
+
+// NewBox creates a Box from a key of 32 random bytes, which is the first one of its database.
+func NewBox(raw []byte) (*Box, error) {
+	k, err := newKey(raw)
+	if err != nil {
+		return nil, err
+	}
+	return newBox(Keys{[]*key{k}}, k.id, k), nil
+}
+
+// NewBoxOf creates a Box that encrypts with one of some keys. first is the first key of the database, "" if
+// nothing is encrypted with it any more.
+func NewBoxOf(keys Keys, first, sealing KeyID) (*Box, error) {
+	for _, k := range keys.list {
+		if k.id == sealing {
+			return newBox(keys, first, k), nil
+		}
+	}
+	return nil, &MissingKeyError{sealing}
+}
+
+func newBox(keys Keys, first KeyID, sealing *key) *Box {
+	b, s := &Box{}, &boxState{first: first, sealing: sealing, keys: map[KeyID]*key{}}
+	for _, k := range keys.list {
+		s.keys[k.id] = k
+	}
+	b.state.Store(s)
+	return b
+}
+
+// MissingKeyError is the error for a key that a Box does not have.
+type MissingKeyError struct{ ID KeyID }
+
+func (e *MissingKeyError) Error() string {
+	return fmt.Sprintf("the secret key %s is needed, and is not in the key file", e.ID)
+}
+
+// Add adds keys. A Box forgets none, because values that others keep in memory may be sealed with them.
+func (b *Box) Add(keys Keys) {
+	b.change(func(s *boxState) {
+		for _, k := range keys.list {
+			s.keys[k.id] = k
+		}
+	})
+}
+
+// Use makes a key the one that encrypts.
+func (b *Box) Use(id KeyID) error {
+	if b.Sealing() == id {
+		return nil
+	}
+	if !b.Has(id) {
+		return &MissingKeyError{id}
+	}
+	b.change(func(s *boxState) { s.sealing = s.keys[id] })
+	return nil
+}
+
+// Remember keeps what [Box.Proofs] needs of a key that may be gone; see [Box.Keepsake].
+func (b *Box) Remember(id KeyID, keepsake []byte) {
+	if known := b.state.Load().retired[id]; !hmac.Equal(known, keepsake) {
+		b.change(func(s *boxState) { s.retired[id] = keepsake })
+	}
+}
+
+// Keepsake returns what must be kept of a key, sealed, for [Box.Proofs]; nil if the key is not here.
+func (b *Box) Keepsake(id KeyID) []byte {
+	if k := b.state.Load().keys[id]; k != nil {
+		return bytes.Clone(k.macKey)
+	}
+	return nil
+}
+
+func (b *Box) change(do func(*boxState)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := *b.state.Load()
+	s.keys, s.retired = maps.Clone(s.keys), maps.Clone(s.retired)
+	if s.retired == nil {
+		s.retired = map[KeyID][]byte{}
+	}
+	do(&s)
+	b.state.Store(&s)
+}
+
+// Has tells whether the Box has a key.
+func (b *Box) Has(id KeyID) bool { return b.state.Load().keys[id] != nil }
+
+// IDs returns the ids of all keys, the one that encrypts first.
+func (b *Box) IDs() []KeyID {
+	s := b.state.Load()
+	ids := []KeyID{s.sealing.id}
+	for _, id := range slices.Sorted(maps.Keys(s.keys)) {
+		if id != s.sealing.id {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Sealing returns the id of the key that encrypts.
+func (b *Box) Sealing() KeyID { return b.state.Load().sealing.id }
+
+// Check returns by what a database recognizes its first key.
+func (b *Box) Check() string { return b.state.Load().sealing.check() }
+
+// Head returns the bytes with which all values begin that a key has sealed, and no others.
+func (b *Box) Head(id KeyID) []byte { return b.state.Load().head(id) }
+
+func (s *boxState) head(id KeyID) []byte {
+	if id == s.first {
+		return []byte{withoutID}
+	}
+	raw := id.bytes()
+	return append([]byte{withID}, raw[:]...)
 }
 
 // Seal encrypts plain. The place says where the value is stored, such as
 // "endpoint.secret whk_…"; a value moved to another place cannot be opened.
 func (b *Box) Seal(plain []byte, place string) []byte {
-	return b.aead.Seal([]byte{version}, nil, plain, []byte(place)) //nolint:gosec // the AEAD chooses its nonce itself
+	s := b.state.Load()
+	return s.sealing.aead.Seal(s.head(s.sealing.id), nil, plain, []byte(place)) //nolint:gosec // the AEAD chooses its nonce itself
 }
 
-// Open decrypts a value that Seal encrypted for the same place.
+// Open decrypts a value that Seal encrypted for the same place. The error is a [*MissingKeyError] if the
+// value is sealed with a key that the Box does not have.
 func (b *Box) Open(sealed []byte, place string) ([]byte, error) {
-	if len(sealed) == 0 || sealed[0] != version {
-		return nil, errors.New("an encrypted value has an unknown format")
+	s := b.state.Load()
+	switch {
+	case len(sealed) > 0 && sealed[0] == withoutID:
+		return s.openFirst(sealed[1:], place)
+	case len(sealed) > keyIDSize && sealed[0] == withID:
+		id := keyIDOf([keyIDSize]byte(sealed[1:]))
+		if s.keys[id] == nil {
+			return nil, &MissingKeyError{id}
+		}
+		return s.keys[id].open(sealed[1+keyIDSize:], place)
 	}
-	plain, err := b.aead.Open(nil, nil, sealed[1:], []byte(place))
+	return nil, errors.New("an encrypted value has an unknown format")
+}
+
+// openFirst opens a value that the first key has sealed.
+func (s *boxState) openFirst(sealed []byte, place string) (plain []byte, err error) {
+	if k := s.keys[s.first]; k != nil {
+		return k.open(sealed, place)
+	}
+	for _, k := range s.keys {
+		if plain, err = k.open(sealed, place); err == nil {
+			return plain, nil
+		}
+	}
+	return nil, err
+}
+
+func (k *key) open(sealed []byte, place string) ([]byte, error) {
+	plain, err := k.aead.Open(nil, nil, sealed, []byte(place))
 	if err != nil {
 		return nil, errors.New(
 			"an encrypted value cannot be opened: the secret key is another one, or the value was changed")
@@ -75,61 +237,56 @@ func (b *Box) Open(sealed []byte, place string) ([]byte, error) {
 	return plain, nil
 }
 
+// Reseal returns a value sealed with the key that encrypts now, and the value itself if it is so already or
+// empty.
+func (b *Box) Reseal(sealed []byte, place string) ([]byte, error) {
+	if len(sealed) == 0 || bytes.HasPrefix(sealed, b.Head(b.Sealing())) {
+		return sealed, nil
+	}
+	plain, err := b.Open(sealed, place)
+	if err != nil {
+		return nil, err
+	}
+	return b.Seal(plain, place), nil
+}
+
 // MAC returns a message authentication code of 16 bytes for a purpose.
 func (b *Box) MAC(purpose, message string) []byte {
-	h := hmac.New(sha256.New, b.macKey)
+	return mac(b.state.Load().sealing.macKey, purpose, message)
+}
+
+// Verify tells whether a code is the MAC by one of the keys.
+func (b *Box) Verify(code []byte, purpose, message string) bool {
+	for _, k := range b.state.Load().keys {
+		if hmac.Equal(code, mac(k.macKey, purpose, message)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Proofs returns the MACs of a message by all keys that the Box has or remembers, beginning with [Box.MAC]. They
+// find a code of which only the MAC is stored.
+func (b *Box) Proofs(purpose, message string) [][]byte {
+	s := b.state.Load()
+	list := [][]byte{mac(s.sealing.macKey, purpose, message)}
+	for id, k := range s.keys {
+		if id != s.sealing.id {
+			list = append(list, mac(k.macKey, purpose, message))
+		}
+	}
+	for id, macKey := range s.retired {
+		if s.keys[id] == nil {
+			list = append(list, mac(macKey, purpose, message))
+		}
+	}
+	return list
+}
+
+func mac(key []byte, purpose, message string) []byte {
+	h := hmac.New(sha256.New, key)
 	h.Write([]byte(purpose + "\x00" + message))
 	return h.Sum(nil)[:16]
-}
-
-// LoadKey reads a key file, which contains the base64 of 32 bytes.
-func LoadKey(path string) ([]byte, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
-	if err != nil {
-		return nil, fmt.Errorf("read the secret key: %w", err)
-	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) != KeySize {
-		return nil, fmt.Errorf("the secret key file %s must contain the base64 of %d bytes", path, KeySize)
-	}
-	return key, nil
-}
-
-// LoadOrMakeKey reads a key file. If it does not exist, it creates one that only its
-// owner can read.
-func LoadOrMakeKey(path string) ([]byte, error) {
-	key, err := LoadKey(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return key, err
-	}
-	key = make([]byte, KeySize)
-	rand.Read(key) // never fails (Go 1.24)
-	if err := writeDurably(path, []byte(base64.StdEncoding.EncodeToString(key)+"\n")); err != nil {
-		return nil, fmt.Errorf("write the secret key: %w", err)
-	}
-	return key, nil
-}
-
-// writeDurably creates a file that is complete or absent, even after a power failure.
-// Losing a key would make everything encrypted with it unreadable.
-func writeDurably(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".key-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Secret is a text that must not be shown. Every way of printing it prints ***.

@@ -7,11 +7,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-func newBox(t *testing.T, fill byte) *Box {
+func boxOf(t *testing.T, fill byte) *Box {
 	t.Helper()
 	b, err := NewBox(bytes.Repeat([]byte{fill}, KeySize))
 	if err != nil {
@@ -22,7 +23,7 @@ func newBox(t *testing.T, fill byte) *Box {
 
 func TestSealedValueOpensOnlyInItsPlaceAndWithItsKey(t *testing.T) {
 	t.Parallel()
-	b := newBox(t, 1)
+	b := boxOf(t, 1)
 	sealed := b.Seal([]byte("hush"), "endpoint.secret whk_1")
 	if bytes.Contains(sealed, []byte("hush")) {
 		t.Fatal("the sealed value shows the text")
@@ -33,7 +34,7 @@ func TestSealedValueOpensOnlyInItsPlaceAndWithItsKey(t *testing.T) {
 	if _, err := b.Open(sealed, "endpoint.secret whk_2"); err == nil {
 		t.Error("a value moved to another place was opened")
 	}
-	if _, err := newBox(t, 2).Open(sealed, "endpoint.secret whk_1"); err == nil {
+	if _, err := boxOf(t, 2).Open(sealed, "endpoint.secret whk_1"); err == nil {
 		t.Error("another key opened the value")
 	}
 	for i := range sealed {
@@ -51,13 +52,13 @@ func TestSealedValueOpensOnlyInItsPlaceAndWithItsKey(t *testing.T) {
 func TestKeyFileIsMadeOnceAndPrivate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret.key")
-	first, err := LoadOrMakeKey(path)
+	first, err := LoadOrMakeKeys(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := LoadOrMakeKey(path)
-	if err != nil || !bytes.Equal(first, again) {
-		t.Errorf("second LoadOrMakeKey differs (error %v)", err)
+	again, err := LoadOrMakeKeys(path)
+	if err != nil || !slices.Equal(first.IDs(), again.IDs()) {
+		t.Errorf("second LoadOrMakeKeys differs (error %v)", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -69,7 +70,7 @@ func TestKeyFileIsMadeOnceAndPrivate(t *testing.T) {
 	if err := os.WriteFile(path, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadOrMakeKey(path); err == nil {
+	if _, err := LoadOrMakeKeys(path); err == nil {
 		t.Error("a broken key file was replaced or accepted: what it sealed would be lost")
 	}
 }

@@ -534,6 +534,9 @@ type Once struct {
 	At          postern.Time
 }
 
+// Place is the place for which the answer is encrypted.
+func (o Once) Place() string { return o.WorkspaceID.AnswerPlace(o.Method, o.Path, o.Key) }
+
 // ErrAlreadyDone means that another request with the same idempotency key was committed
 // first. Its response can be read with [Idempotency.Answered].
 var ErrAlreadyDone = errors.New("the idempotency key was used before")

@@ -141,7 +141,7 @@ func dataIn(tb testing.TB, dir, databaseURL string) config.Data {
 	data := config.Data{
 		Dir: dir, DatabaseURL: seal.Secret(databaseURL), SecretKeyFile: filepath.Join(dir, "secret.key"),
 	}
-	if _, err := seal.LoadOrMakeKey(data.SecretKeyFile); err != nil {
+	if _, err := seal.LoadOrMakeKeys(data.SecretKeyFile); err != nil {
 		tb.Fatal(err)
 	}
 	return data

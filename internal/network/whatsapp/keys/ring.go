@@ -321,7 +321,7 @@ func (r *Ring) open(row pstore.SessionKey) (record, error) {
 
 // place is the context that a value is sealed for.
 func (r *Ring) place(k ref) string {
-	return "session_key " + r.account + " " + k.kind + " " + k.name
+	return postern.SessionKeyPlace(r.account, k.kind, k.name)
 }
 
 // nameOf builds the name of a record from its parts, some of which the vendor
