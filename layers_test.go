@@ -73,6 +73,7 @@ var layers = map[string]string{
 	"internal/db/dbtest":                "",
 	"internal/store/storetest":          "",
 	"internal/store/transfer":           "internal/db internal/db/dbcopy internal/postern internal/store",
+	"internal/store/secretkey":          "internal/db internal/postern internal/seal internal/store",
 	"internal/store/migrated":           "internal/db/dbtest internal/store",
 	"internal/egress":                   "",
 	"internal/ratelimit":                "",

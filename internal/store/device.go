@@ -476,14 +476,14 @@ func newDeviceCache(engine *db.DB) *deviceCache {
 		return nil
 	}
 	c := &deviceCache{}
-	engine.Invalidate(deviceRow, func() { c.generation.Add(1) })
+	engine.Invalidate(DeviceRow, func() { c.generation.Add(1) })
 	return c
 }
 
 // changeDevices runs a statement that changes columns that reads of devices show, and
 // returns the number of rows it changed.
 func changeDevices(t *db.Tx, query string, args ...any) (int64, error) {
-	t.Wake(deviceRow, "")
+	t.Wake(DeviceRow, "")
 	return t.Changed(query, args...)
 }
 

@@ -44,6 +44,14 @@ func (s Nodes) Join(ctx context.Context, n Node, lease time.Duration) (Node, err
 	return n, err
 }
 
+// Self returns this server; ok is false if it shares the database with no other.
+func (s Nodes) Self() (n Node, ok bool) {
+	if p := s.node.Load(); p != nil {
+		return *p, true
+	}
+	return n, false
+}
+
 // fence refuses the writes of a server that the others have given up.
 func (c *core) fence(t *db.Tx) error {
 	n := c.node.Load()

@@ -283,6 +283,9 @@ func (c *core) look(ctx context.Context, query string, args []any, dst ...any) e
 	return c.db.Rows(ctx, query, args, func(r *sql.Rows) error { return r.Scan(dst...) })
 }
 
+// Engine returns the database itself, for the packages below this one.
+func (s *Store) Engine() *db.DB { return s.db }
+
 // Listen subscribes to a topic, for one id or, with "", for all ids.
 func (s *Store) Listen(topic Topic, only string) *Listener { return s.db.Listen(topic, only) }
 
@@ -322,7 +325,9 @@ const (
 
 	NodesChanged Topic = "node" // a server came or went, or released something
 
-	deviceRow Topic = "device-row" // any column that reads of devices show; for the cache
+	SecretKeysChanged Topic = "secret-key" // another secret key encrypts, or one is retired
+
+	DeviceRow Topic = "device-row" // any column that reads of devices show; for the cache
 )
 
 // withTail scans further columns after those of a noun.
