@@ -32,6 +32,7 @@ type cli struct {
 	Demo      demoCmd      `cmd:"" help:"Link a simulated phone, send and receive messages, and verify signed webhooks."`
 	Workspace workspaceCmd `cmd:"" help:"Manage workspaces."`
 	Key       keyCmd       `cmd:"" help:"Manage API keys."`
+	SecretKey secretKeyCmd `cmd:"" help:"Rotate the secret key, with which secrets in the database are encrypted."`
 	User      userCmd      `cmd:"" help:"Manage people who sign in to the dashboard."`
 	Device    deviceCmd    `cmd:"" help:"Link and list devices."`
 	Message   messageCmd   `cmd:"" help:"Send messages."`

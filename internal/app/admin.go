@@ -86,6 +86,16 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) *http.Serve
 	return mux
 }
 
+func secretKeyCommands(mux *http.ServeMux, k *secretKeys) {
+	mux.HandleFunc("GET /secret-keys", admin(func(r *http.Request, _ none) (any, error) {
+		err := k.refresh(r.Context())
+		return k.show(), err
+	}))
+	mux.HandleFunc("POST /secret-keys/unneeded", admin(func(r *http.Request, in unneededIn) (any, error) {
+		return k.unneeded(r.Context(), in.Lost)
+	}))
+}
+
 func deviceCommands(mux *http.ServeMux, g *gateway.Gateway) {
 	create := func(r *http.Request, c access.Caller, in newDevice) (any, error) {
 		made, err := g.Devices.Create(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
@@ -173,6 +183,7 @@ type (
 	newWorkspace struct{ Name, Plan string }
 	newPlan      struct{ Plan string }
 	newDevice    struct{ Name string }
+	unneededIn   struct{ Lost bool }
 )
 
 // NewUser is a user and the link at which the user chooses a password. The link is shown

@@ -73,6 +73,7 @@ type App struct {
 	gateway    *gateway.Gateway
 	people     *people.People
 	library    *library.Library
+	keys       *secretKeys
 	leases     *lease.Holder // says what this server works for
 	engine     *session.Engine
 	dispatcher *webhook.Dispatcher
@@ -133,13 +134,18 @@ func (a *App) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.db = core.db
+	a.db, a.keys = core.db, core.keys
 	a.onClose(core.db.Close)
 	a.onClose(func() error { a.later.Wait(); return nil })
 	if err := a.warnOfRestore(ctx); err != nil {
 		return err
 	}
 	if a.leases, err = a.joinNodes(ctx); err != nil {
+		return err
+	}
+	a.keys.leases, a.keys.log = a.leases, a.log
+	a.keys.measure(a.registry)
+	if err := a.keys.refresh(ctx); err != nil { // another key may have begun to encrypt before this server joined
 		return err
 	}
 	box, left := a.openBox()
@@ -181,7 +187,7 @@ func (a *App) open(ctx context.Context) error {
 		DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry,
 		Leases: a.leases,
 	})
-	a.checked = a.checks(core.box)
+	a.checked = a.checks()
 	metrics.Watch(a.registry, metrics.Source{
 		System: func(ctx context.Context) (store.SystemStatus, error) { return a.db.System.Get(ctx, a.db.Now()) },
 		Health: a.health.Report,
@@ -289,6 +295,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	a.serve(requests, opsL, obs.OwnHost(a.cfg.OpsAddr, ops))
 	commands := adminHandler(a.gateway, a.people, a.URL())
 	commands.HandleFunc("GET /status", admin(a.status))
+	secretKeyCommands(commands, a.keys)
 	a.serve(requests, sock, commands)
 	return nil
 }
@@ -448,6 +455,8 @@ func (a *App) Run(ctx context.Context) error {
 		return a.whileLeading(work, func(ctx context.Context) error { return a.gateway.Maintenance.Run(ctx, a.retention()) })
 	})
 	group.Go(func() error { return a.whileLeading(work, a.gateway.Maintenance.IndexWords) })
+	group.Go(func() error { return a.keys.run(work) })
+	group.Go(func() error { return a.whileLeading(work, a.keys.reseal) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })
 	}

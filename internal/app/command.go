@@ -17,7 +17,9 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/secretkey"
 	"postern/internal/store/transfer"
 	"postern/internal/web"
 )
@@ -96,7 +98,9 @@ func serveCommands(ctx context.Context, cfg config.Data) (stop func() error, err
 		CheckProxy: client.CheckProxy,
 	})
 	p := people.New(people.Options{DB: core.db, Box: core.box})
-	srv := web.NewServer(context.WithoutCancel(ctx), adminHandler(g, p, ""), slog.New(slog.DiscardHandler))
+	commands := adminHandler(g, p, "")
+	secretKeyCommands(commands, core.keys)
+	srv := web.NewServer(context.WithoutCancel(ctx), commands, slog.New(slog.DiscardHandler))
 	go srv.Serve(l) //nolint:errcheck // it ends when stop is called
 	return func() error { return errors.Join(srv.Close(), core.db.Close()) }, nil
 }
@@ -234,6 +238,42 @@ func (c *Commands) AddWebhook(
 func (c *Commands) Webhooks(ctx context.Context, ws string) (list []postern.Endpoint, err error) {
 	err = c.call(ctx, http.MethodGet, "/workspaces/"+ws+"/webhooks", nil, &list)
 	return list, err
+}
+
+// SecretKeys shows the secret keys, after the server has looked at its key file.
+func (c *Commands) SecretKeys(ctx context.Context) (s SecretKeys, err error) {
+	err = c.call(ctx, http.MethodGet, "/secret-keys", nil, &s)
+	return s, err
+}
+
+// RotateSecretKey puts a new key in the key file of the server. The server takes it up.
+func (c *Commands) RotateSecretKey(ctx context.Context) (id seal.KeyID, s SecretKeys, err error) {
+	if s, err = c.SecretKeys(ctx); err != nil {
+		return "", s, err
+	}
+	for _, k := range s.Keys {
+		if k.State == keyWaits || k.State == secretkey.Retiring {
+			return "", s, fmt.Errorf("the rotation to another key has not ended: the key %s is %s", k.ID, k.State)
+		}
+	}
+	if id, err = seal.AddKey(s.File, time.Now().UTC().Format(time.DateOnly)); err != nil {
+		return "", s, err
+	}
+	s, err = c.SecretKeys(ctx)
+	return id, s, err
+}
+
+// PruneSecretKeys removes the keys that are not needed any more from the key file of the server. With lost, it
+// removes those too that values are encrypted with which no key opens.
+func (c *Commands) PruneSecretKeys(ctx context.Context, lost bool) (file string, ids []seal.KeyID, err error) {
+	s, err := c.SecretKeys(ctx)
+	if err == nil {
+		err = c.call(ctx, http.MethodPost, "/secret-keys/unneeded", unneededIn{lost}, &ids)
+	}
+	if err != nil || len(ids) == 0 {
+		return s.File, nil, err
+	}
+	return s.File, ids, seal.DropKeys(s.File, ids...)
 }
 
 func (c *Commands) call(ctx context.Context, method, path string, in, out any) error {

@@ -7,34 +7,18 @@ import (
 	"fmt"
 
 	"postern/internal/health"
-	"postern/internal/seal"
 	"postern/internal/store"
 )
 
 // checks are what this server needs to do its work.
-func (a *App) checks(box *seal.Box) []health.Check {
+func (a *App) checks() []health.Check {
 	return []health.Check{
 		{Name: "database", Run: a.db.System.Probe},
 		health.Disk(a.cfg.Dir),
 		health.Files(),
-		{Name: "secret-key", Run: func(context.Context) error { return a.checkKeyFile(box) }},
+		{Name: "secret-key", Run: func(context.Context) error { return a.keys.checkFile() }},
 		{Name: "media-storage", Run: a.checkStorage},
 	}
-}
-
-// checkKeyFile reports a key file with which the server could not start again.
-func (a *App) checkKeyFile(box *seal.Box) error {
-	keys, err := seal.LoadKeys(a.cfg.KeyFile())
-	if err != nil {
-		return &health.Failure{Reason: "secret-key-unreadable",
-			Detail: fmt.Sprintf("The server could not start again: %v. "+
-				"Restore the file, readable only by the server.", err)}
-	}
-	if !keys.Has(box.Sealing()) {
-		return &health.Failure{Reason: "secret-key-changed", Detail: fmt.Sprintf("The key in %s is not the one that "+
-			"this server has read at its start. Restore the file.", a.cfg.KeyFile())}
-	}
-	return nil
 }
 
 // checkStorage reports media storage in which no file can be stored now, or where the other servers of the

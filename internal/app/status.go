@@ -23,6 +23,8 @@ type Status struct {
 	OpsURL  string `json:"opsUrl"`
 	Process int    `json:"process"`
 	Network string `json:"network"` // the address of the messaging network; "sandbox" if it is simulated
+
+	SecretKeys []SecretKey `json:"secretKeys"`
 }
 
 func (a *App) status(*http.Request, none) (any, error) {
@@ -30,7 +32,8 @@ func (a *App) status(*http.Request, none) (any, error) {
 	if a.vendor == nil {
 		network = whatsapp.Network{URL: a.cfg.NetworkURL}.Address()
 	}
-	return Status{a.health.Report(), a.version, a.URL(), a.OpsURL(), os.Getpid(), network}, nil
+	return Status{a.health.Report(), a.version, a.URL(), a.OpsURL(), os.Getpid(), network,
+		a.keys.show().Keys}, nil
 }
 
 // ServerStatus asks the server that holds the data directory. Unlike the commands it never opens the

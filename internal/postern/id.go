@@ -92,6 +92,7 @@ func NewNetworkID() string {
 	rand.Read(b[:]) // never fails (Go 1.24)
 	return "3EB0" + strings.ToUpper(hex.EncodeToString(b[:]))
 }
+
 // The places for which values are encrypted. A value opens only in its own place, so the text of a place
 // never changes. A new place needs a line among the columns of package secretkey, by which its values are
 // encrypted again when the secret key is rotated.
