@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"postern/internal/app"
 	"postern/internal/backup"
@@ -29,12 +30,12 @@ func (c *backupCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	return c.print(std, m, "%s", describeBackup(m)+fmt.Sprintf(backedUpText, c.Dir))
+	return c.print(std, m, "%s", describeBackup(m)+fmt.Sprintf(backedUpText, c.Dir, secretKeysOf(m)))
 }
 
 const backedUpText = `
 
-The backup is in %s, and was read back. The secret key is not in it: keep a copy of it elsewhere.
+The backup is in %s, and was read back. The secret key%s is not in it: keep a copy of it elsewhere.
 The backup has conversations in the clear, so protect it like the server.`
 
 type restoreCmd struct {
@@ -50,16 +51,24 @@ func (c *restoreCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	return c.print(std, m, "%s", describeBackup(m)+fmt.Sprintf(restoredText, c.KeyFile()))
+	return c.print(std, m, "%s", describeBackup(m)+fmt.Sprintf(restoredText, secretKeysOf(m), c.KeyFile()))
 }
 
 const restoredText = `
 
 All of it is restored. Before you start the server:
-- Put the secret key of the server that was backed up in %s.
+- Put the secret key%s of the server that was backed up in %s.
 - Make sure that this server does not run any more: two servers with the same linked accounts disconnect
   each other and lose messages.
 `
+
+// secretKeysOf names the secret keys that a backup needs, behind the words "secret key".
+func secretKeysOf(m backup.Manifest) string {
+	if len(m.SecretKeys) == 0 {
+		return ""
+	}
+	return " " + strings.Join(m.SecretKeys, " and ")
+}
 
 // describeBackup says what is in a backup.
 func describeBackup(m backup.Manifest) string {

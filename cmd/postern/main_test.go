@@ -380,7 +380,7 @@ func TestAnotherSecretKeyIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exit, _, errs := command(t, "workspace", "list", at); exit != 1 ||
-		!strings.Contains(errs, "not the one this database was sealed with") {
+		!strings.Contains(errs, "lacks the secret key ") {
 		t.Errorf("with another key = %d %s", exit, errs)
 	}
 }

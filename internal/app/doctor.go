@@ -15,6 +15,7 @@ import (
 	"postern/internal/doctor"
 	"postern/internal/media/blob"
 	"postern/internal/network/whatsapp"
+	"postern/internal/seal"
 	"postern/internal/store/transfer"
 )
 
@@ -33,7 +34,7 @@ func Examine(ctx context.Context, cfg config.Server, w Wants) []doctor.Finding {
 		doctor.Memory(w.Devices),
 		doctor.Files(w.Devices),
 		doctor.Clock(),
-		doctor.Key(cfg.KeyFile(), beside),
+		doctor.Key(cfg.KeyFile(), beside, func(ctx context.Context) error { return examineKeys(ctx, cfg.Data) }),
 		{Name: "database", Run: func(ctx context.Context) doctor.Finding { return examineDatabase(ctx, cfg.Data) }},
 		{Name: "media-storage", Run: func(ctx context.Context) doctor.Finding { return examineMedia(ctx, cfg) }},
 		vendorCheck(cfg),
@@ -48,6 +49,27 @@ func examineSettings(cfg config.Server) doctor.Finding {
 		return doctor.Fail(err.Error(), "Change the setting; \"postern config\" shows where each value comes from.")
 	}
 	return doctor.Finding{Grade: doctor.OK, Detail: "They are valid."}
+}
+
+// examineKeys looks whether the key file has all keys that the database needs. A database that cannot be read is
+// reported by another check.
+func examineKeys(ctx context.Context, cfg config.Data) error {
+	if transfer.Exists(ctx, placeOf(cfg)) != nil {
+		return nil
+	}
+	needed, err := transfer.SecretKeys(ctx, placeOf(cfg))
+	if err != nil || len(needed) == 0 {
+		return nil //nolint:nilerr // as above
+	}
+	k := &secretKeys{path: cfg.KeyFile()}
+	if k.file, err = seal.LoadKeys(k.path); err != nil {
+		return err
+	}
+	ids := make([]seal.KeyID, len(needed))
+	for i, id := range needed {
+		ids[i] = seal.KeyID(id)
+	}
+	return k.refuse(ids)
 }
 
 // examineDatabase looks whether there is a database. An embedded one is created by the server.

@@ -44,6 +44,8 @@ type Manifest struct {
 	Version int64          `json:"version"` // of the database
 	Tables  []dbcopy.Table `json:"tables"`
 	Media   Media          `json:"media"`
+	// SecretKeys are the ids of the secret keys without which the backup cannot be used.
+	SecretKeys []string `json:"secretKeys"`
 }
 
 // Media counts the files of messages in a backup.
@@ -102,6 +104,9 @@ func (from Source) writeTo(ctx context.Context, dir string) (m Manifest, err err
 		return m, err
 	}
 	m = Manifest{Format: format, Moment: s.Moment, Release: from.Release, Version: s.Version, Tables: s.Tables}
+	if m.SecretKeys, err = transfer.SecretKeys(ctx, transfer.Place{Dir: work}); err != nil {
+		return m, err
+	}
 	sums, err := newSums(dir)
 	if err != nil {
 		return m, err

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -42,16 +43,19 @@ func TestMachine(t *testing.T) {
 func TestKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secret.key")
-	wants(t, "no key yet", Key(path, true), Skipped)
+	fits := func(context.Context) error { return nil }
+	lacks := func(context.Context) error { return errors.New("the file lacks a key") }
+	wants(t, "no key yet", Key(path, true, fits), Skipped)
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "beside the database", Key(path, true), Warning)
-	wants(t, "elsewhere", Key(path, false), OK)
+	wants(t, "beside the database", Key(path, true, fits), Warning)
+	wants(t, "elsewhere", Key(path, false, fits), OK)
+	wants(t, "without a key that is needed", Key(path, false, lacks), Failed)
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, "readable for others", Key(path, false), Failed)
+	wants(t, "readable for others", Key(path, false, fits), Failed)
 }
 
 func TestReach(t *testing.T) {

@@ -125,9 +125,9 @@ func Memory(devices int) Check {
 	}}
 }
 
-// Key checks the file with the secret key.
-func Key(path string, besideDatabase bool) Check {
-	return Check{"secret-key", func(context.Context) Finding {
+// Key checks the file with the secret key. fits looks whether it has what the database needs.
+func Key(path string, besideDatabase bool, fits func(context.Context) error) Check {
+	return Check{"secret-key", func(ctx context.Context) Finding {
 		info, err := os.Stat(path)
 		if errors.Is(err, os.ErrNotExist) {
 			return Skip("It is created in " + path + " when the server starts for the first time.")
@@ -137,7 +137,11 @@ func Key(path string, besideDatabase bool) Check {
 			return Fail(err.Error(), "Make the file readable for the user that runs Postern.")
 		case info.Mode().Perm()&0o077 != 0:
 			return Fail(fmt.Sprintf("Others can read %s (mode %04o).", path, info.Mode().Perm()), "chmod 600 "+path)
-		case besideDatabase:
+		}
+		if err := fits(ctx); err != nil {
+			return Fail(err.Error()+".", "Restore the file, or name it by POSTERN_SECRET_KEY_FILE.")
+		}
+		if besideDatabase {
 			return warn(path+" is in the same directory as the database, so a copy of the directory contains both.",
 				"Keep a copy of the key in another place. To separate the two, move the file and set "+
 					"POSTERN_SECRET_KEY_FILE.")

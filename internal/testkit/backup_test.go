@@ -56,6 +56,10 @@ func backUp(t *testing.T, databaseURL string) *backedUp {
 	if !m.Media.Included || m.Media.Files != 1 || m.Media.Bytes != int64(len(fileContents)) {
 		t.Errorf("the backup has the files %+v", m.Media)
 	}
+	if keys, err := seal.LoadKeys(b.kit.Config.KeyFile()); err != nil || len(m.SecretKeys) != 1 ||
+		m.SecretKeys[0] != string(keys.IDs()[0]) {
+		t.Errorf("the backup needs the secret keys %q, error %v", m.SecretKeys, err)
+	}
 	for range 3 { // the ratchets go on
 		b.later = b.converse("after the backup")
 	}

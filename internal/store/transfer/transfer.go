@@ -194,6 +194,22 @@ func Setting(ctx context.Context, p Place, name string) (value string, err error
 	return value, err
 }
 
+// SecretKeys returns the ids of the secret keys without which a database cannot be used; none if it says nothing of
+// them. Servers may use the database.
+func SecretKeys(ctx context.Context, p Place) (ids []string, err error) {
+	has, err := dbcopy.Has(ctx, p.database(), "secret_key")
+	if err != nil || !has {
+		return nil, err
+	}
+	err = dbcopy.Read(ctx, p.database(), "secret_key", []string{"id", "state"}, func(row []any) error {
+		if fmt.Sprint(row[1]) != "retired" {
+			ids = append(ids, fmt.Sprint(row[0]))
+		}
+		return nil
+	})
+	return ids, err
+}
+
 // EachBlob calls do for each blob of a database that servers may use.
 func EachBlob(ctx context.Context, p Place, do func(ws postern.WorkspaceID, hash string)) error {
 	return dbcopy.Read(ctx, p.database(), "blob", []string{"workspace_id", "hash"}, func(row []any) error {
