@@ -79,7 +79,7 @@ func (s Span) String() string {
 type Data struct {
 	Dir           string      `name:"data-dir" env:"POSTERN_DATA_DIR" default:"./data" placeholder:"DIR" help:"Directory of the embedded database, the keys and the command socket (${default})."`
 	DatabaseURL   seal.Secret `name:"database-url" env:"POSTERN_DATABASE_URL" placeholder:"URL" help:"URL of a PostgreSQL database to use instead of the embedded one, postgres://…. Prefer the environment variable, which other users of the machine cannot see."`
-	SecretKeyFile string      `env:"POSTERN_SECRET_KEY_FILE" placeholder:"FILE" help:"File with the key that encrypts secrets: the base64 of 32 random bytes. Created in the data directory at the first start; required with --database-url."`
+	SecretKeyFile string      `env:"POSTERN_SECRET_KEY_FILE" placeholder:"FILE" help:"File with the keys that encrypt secrets: the base64 of 32 random bytes in each line. The first one encrypts. Created in the data directory at the first start; required with --database-url."`
 }
 
 // Validate checks settings that depend on each other.
