@@ -258,13 +258,37 @@ func (v messages) react(ctx context.Context, cp *companion, m outbound, e Entry)
 	}
 	v.mu.Unlock()
 	if does.echoes && e.Type == TypeText {
-		if _, err := v.write(ctx, m.to, account, e.Content); err != nil {
-			v.log.WarnContext(ctx, "echo", "account", account, "error", err)
-		}
+		v.echo(ctx, m.to, account, e.Content)
 	}
 	if does.reports {
 		v.mu.Lock()
 		v.faults.restrict(cp.account, defaultRestriction)
 		v.mu.Unlock()
 	}
+}
+
+// echo answers a text of an account with the same text, unless it is one of many answers in a row.
+func (v messages) echo(ctx context.Context, from, account number, c Content) {
+	v.mu.Lock()
+	known := v.echoed[account]
+	if known == nil {
+		known = &echoes{}
+		v.echoed[account] = known
+	}
+	again := known.again(c)
+	if again {
+		known.last = c.Body
+	}
+	v.mu.Unlock()
+	if !again {
+		return
+	}
+	id, err := v.write(ctx, from, account, c)
+	if err != nil {
+		v.log.WarnContext(ctx, "echo", "account", account, "error", err)
+		return
+	}
+	v.mu.Lock()
+	known.id = id
+	v.mu.Unlock()
 }

@@ -26,7 +26,7 @@ const (
 	NumberSilent = "+15005550002"
 	// NumberReader confirms delivery and reads at once.
 	NumberReader = "+15005550003"
-	// NumberEcho replies to every text with the same text.
+	// NumberEcho replies to every text with the same text, and to answers to that no more than three times.
 	NumberEcho = "+15005550004"
 	// NumberReporter gets accounts that write to it restricted.
 	NumberReporter = "+15005550005"

@@ -102,6 +102,34 @@ func TestNumbersThatAct(t *testing.T) {
 	c.receipt(silent, types.ReceiptTypeRead)
 }
 
+// Two that answer each text do not write to each other for ever.
+func TestEchoEnds(t *testing.T) {
+	t.Parallel()
+	v := openVendor(t, "")
+	c := link(t, v, alice)
+	text := "hello"
+	for range 4 { // the first text, and three answers to its echoes
+		c.send(vendorsim.NumberEcho, text)
+		c.message(text)
+		text = "you said: " + text
+	}
+	c.send(vendorsim.NumberEcho, text)
+	c.send(vendorsim.NumberEcho, "something else")
+	c.message("something else") // the echoes are in the order of the texts
+	echoed := 0
+	for _, e := range v.Ledger(0, 0) {
+		if e.Direction == vendorsim.Inbound && e.Body == text {
+			t.Errorf("a fourth answer is echoed")
+		}
+		if e.Direction == vendorsim.Inbound {
+			echoed++
+		}
+	}
+	if echoed != 5 {
+		t.Errorf("%d echoes, want 5", echoed)
+	}
+}
+
 func TestReceiptsOfWhatIsNot(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")

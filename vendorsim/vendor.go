@@ -111,6 +111,7 @@ type core struct {
 	passkeys map[number]bool // numbers that ask for a passkey before they are linked
 	names    map[number]string
 	shared   map[number]*appState
+	echoed   map[number]*echoes
 	withheld map[number]bool // numbers whose phones do not share the key of the app state
 }
 
@@ -145,6 +146,7 @@ func newVendor(opts Options) *Vendor {
 		pairings: make(map[string]*pairing),
 		conns:    make(map[*conn]struct{}),
 		screens:  make(map[number]*screen),
+		echoed:   make(map[number]*echoes),
 		passkeys: make(map[number]bool),
 		names:    make(map[number]string),
 		shared:   make(map[number]*appState),
