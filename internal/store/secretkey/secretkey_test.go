@@ -352,6 +352,31 @@ func TestWritesWinOverResealing(t *testing.T) {
 	})
 }
 
+// A value that was written after it was read is left as it was written.
+func TestNewerValueIsKept(t *testing.T) {
+	onBoth(t, func(t *testing.T, url string) {
+		s := open(t, url)
+		box, _, next := rotated(t)
+		fill(t, s, box)
+		if err := box.Use(next); err != nil {
+			t.Fatal(err)
+		}
+		p := Of(s).NewResealing(box)
+		for _, c := range p.columns {
+			list, _, err := p.table.read(t.Context(), c, nil, box.Head(next))
+			if err != nil || len(list) != 1 {
+				t.Fatalf("%s.%s: %d rows, error %v", c.table, c.value, len(list), err)
+			}
+			rows, _ := p.freshen(c, list)
+			newer := c.stored([]byte(`["newer"]`))
+			run(t, s, func(tx *db.Tx) error { return tx.Exec(`UPDATE `+c.table+` SET `+c.value+` = $1`, newer) })
+			if changed, err := p.table.write(t.Context(), c, rows, next); err != nil || changed != 0 {
+				t.Errorf("%s.%s: %d values changed, error %v", c.table, c.value, changed, err)
+			}
+		}
+	})
+}
+
 // A new key encrypts only when all servers know it, and what an earlier process of a server said does not count.
 func TestAllServersMustKnowTheKey(t *testing.T) {
 	t.Parallel()
