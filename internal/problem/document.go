@@ -53,12 +53,13 @@ func (p *Document) ContentType(string) string { return ContentType }
 type Writer struct {
 	baseURL string
 	log     *slog.Logger
+	outage  *seldom
 }
 
 // NewWriter returns a Writer for a server that callers reach at baseURL, which
 // starts the type of each document.
 func NewWriter(baseURL string, log *slog.Logger) *Writer {
-	return &Writer{strings.TrimRight(baseURL, "/"), log}
+	return &Writer{strings.TrimRight(baseURL, "/"), log, &seldom{}}
 }
 
 // Document makes the answer to err and notes its reason on q for the log. Only
@@ -94,12 +95,19 @@ func (p *Writer) refusal(q *obs.Request, err error) *postern.Error {
 		if e.Reason != postern.Unavailable {
 			return e
 		}
-		p.log.Warn("unavailable", "request_id", q.ID, "error", err)
+		p.outage.warn(p.log, "unavailable", q.ID, err)
 		return &postern.Error{Reason: e.Reason, Detail: e.Detail, RetryAfter: max(e.RetryAfter, retryStorage)}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // the caller or the server stops
 		return &postern.Error{
 			Reason: postern.Unavailable, Detail: "the request was not finished; try again shortly",
+			RetryAfter: retryStorage,
+		}
+	}
+	if machineFails(err) {
+		p.outage.warn(p.log, "unavailable", q.ID, err)
+		return &postern.Error{
+			Reason: postern.Unavailable, Detail: "the server cannot use its disk or open files now; try again shortly",
 			RetryAfter: retryStorage,
 		}
 	}
