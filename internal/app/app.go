@@ -280,19 +280,22 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	if a.cfg.BaseURL == "" {
 		a.cfg.BaseURL = a.scheme() + public.Addr().String()
 	}
-	door, err := a.door()
+	late, lateOps := web.NewSpares(), web.NewSpares()
+	a.onClose(late.Close)
+	a.onClose(lateOps.Close)
+	door, err := a.door(late)
 	if err != nil {
 		return err
 	}
 	a.front = door
-	public = web.Bound(public, a.transport())
+	public = web.Bound(late.Listen(public), a.transport())
 	if public, err = a.secured(public, door.PlainRefusal); err != nil {
 		return err
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.streams = cancel
 	a.serve(requests, door.Listen(public), door)
-	a.serve(requests, opsL, obs.OwnHost(a.cfg.OpsAddr, ops))
+	a.serve(requests, lateOps.Listen(opsL), obs.OwnHost(a.cfg.OpsAddr, ops))
 	commands := adminHandler(a.gateway, a.people, a.URL())
 	commands.HandleFunc("GET /status", admin(a.status))
 	secretKeyCommands(commands, a.keys)
@@ -301,7 +304,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 }
 
 // door returns the handler of the public port: the API, the link pages and the dashboard.
-func (a *App) door() (*web.Door, error) {
+func (a *App) door(late *web.Spares) (*web.Door, error) {
 	secure := strings.HasPrefix(a.cfg.BaseURL, "https://")
 	from := a.transport()
 	pages := dash.Options{
@@ -319,6 +322,7 @@ func (a *App) door() (*web.Door, error) {
 	return web.New(web.Options{
 		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate,
 		Observe:   a.counts.Requested,
+		Late:      late.Late,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(pages),
 	})

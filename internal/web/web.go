@@ -37,6 +37,10 @@ type Options struct {
 	// invalid when its address is unknown. nil adds none.
 	Announce func(r *http.Request, client netip.Addr, h http.Header)
 
+	// Late tells of the address of a client whether its connection uses a spare file: its request is refused,
+	// because the server cannot open more files. Nil means never; see [Spares].
+	Late func(remote string) bool
+
 	// Observe is called after each request. The route is a pattern, "" if none matched; the reason
 	// is that of a refusal. Nil calls nothing.
 	Observe func(method, route string, status int, reason string, took time.Duration)
@@ -49,6 +53,7 @@ type Door struct {
 	problems  *problem.Writer
 	announce  func(*http.Request, netip.Addr, http.Header)
 	observe   func(method, route string, status int, reason string, took time.Duration)
+	late      func(remote string) bool
 	api       http.Handler
 	pages     http.Handler // the documentation, pages about problems, link pages
 	dashboard http.Handler
@@ -64,7 +69,10 @@ type Door struct {
 func New(opts Options) (*Door, error) {
 	d := &Door{
 		log: opts.Log, transport: opts.Transport, announce: opts.Announce, observe: opts.Observe, api: opts.API, dashboard: opts.Dashboard,
-		flights: newFlights(), compressors: newCompressors(),
+		flights: newFlights(), compressors: newCompressors(), late: opts.Late,
+	}
+	if d.late == nil {
+		d.late = func(string) bool { return false }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -142,6 +150,9 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, q *obs.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	switch {
+	case d.late(r.RemoteAddr):
+		w.Header().Set("Connection", "close")
+		d.problems.Refuse(w, q, noFiles())
 	case !d.transport.admits(r, q.Client):
 		d.problems.Refuse(w, q, plainRefused())
 	case headerBytes(r) > HeaderLimit:
@@ -152,6 +163,10 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, q *obs.Request) {
 	default:
 		d.handler(r).ServeHTTP(w, r)
 	}
+}
+
+func noFiles() error {
+	return postern.Errorf(postern.Unavailable, "the server cannot open more connections now; try again shortly")
 }
 
 func headersTooLarge() error {
