@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/networktest"
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/postern"
 	"postern/vendorsim"
 )
@@ -137,5 +139,20 @@ func TestFormatsOfWhatsmeowAreConstants(t *testing.T) {
 	})
 	if err != nil || found == 0 {
 		t.Errorf("looked at %d calls, %v", found, err)
+	}
+}
+
+// While the database cannot be used, the log does not say so for each message.
+func TestUnavailableKeysAreNoWarning(t *testing.T) {
+	t.Parallel()
+	log := &lines{}
+	tap := newTap(slog.New(slog.NewTextHandler(log, nil)))
+	tap.Errorf("Failed to save push name of %s in device store: %v", "x", fmt.Errorf("save: %w", keys.ErrUnavailable))
+	if log.String() != "" {
+		t.Errorf("the log says %s", log)
+	}
+	tap.Errorf("Failed to save push name of %s in device store: %v", "x", errors.New("another reason"))
+	if !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("the log says %q", log)
 	}
 }

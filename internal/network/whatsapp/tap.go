@@ -2,8 +2,11 @@ package whatsapp
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/network/whatsapp/logline"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
@@ -87,10 +90,11 @@ func (t *tap) Warnf(format string, args ...any) {
 }
 
 // Errorf logs a warning; the gateway handles the consequences itself. That whatsmeow may not fetch the
-// app state is logged at level debug.
+// app state is logged at level debug, and so is that the database cannot be used, which would be said for each
+// message.
 func (t *tap) Errorf(format string, args ...any) {
 	level := slog.LevelWarn
-	if format == unfetchedFirst || format == unfetchedLater {
+	if format == unfetchedFirst || format == unfetchedLater || slices.ContainsFunc(args, isUnavailable) {
 		level = slog.LevelDebug
 	}
 	t.print(level, format, args)
@@ -98,6 +102,11 @@ func (t *tap) Errorf(format string, args ...any) {
 		id, _ := args[0].(string)
 		t.panicked(id)
 	}
+}
+
+func isUnavailable(arg any) bool {
+	err, is := arg.(error)
+	return is && errors.Is(err, keys.ErrUnavailable)
 }
 
 func (t *tap) print(level slog.Level, format string, args []any) {
