@@ -224,7 +224,7 @@ func causeOf(err error) string {
 // get the same event again and again.
 func (a *attempt) record(ctx context.Context, o store.Attempt, err error) {
 	for gap := time.Second; err != nil; gap = min(2*gap, maxRest) {
-		a.log.ErrorContext(ctx, "webhook attempt not recorded",
+		a.log.WarnContext(ctx, "webhook attempt not recorded",
 			"delivery", o.DeliveryID, "attempt", o.Number, "error", err)
 		if postern.Sleep(ctx, gap) != nil {
 			return

@@ -43,7 +43,7 @@ func (r *replays) run(ctx context.Context) {
 	err := r.find(ctx, "") // replays of the last process
 	for ctx.Err() == nil {
 		if err != nil && ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "cannot continue the webhook replays", "error", err)
+			r.log.WarnContext(ctx, "cannot continue the webhook replays", "error", err)
 			_ = postern.Sleep(ctx, rest)
 			err = r.find(ctx, "")
 			continue
