@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"postern/internal/health"
+	"postern/internal/postern"
 	"postern/internal/store"
 )
 
@@ -27,7 +29,7 @@ func (a *App) checkStorage(ctx context.Context) error {
 	known := ""
 	if a.leases.Shared() {
 		var err error
-		if known, err = a.db.Settings.Get(ctx, store.StorageSetting); err != nil {
+		if known, err = a.storageMark(ctx); err != nil {
 			return nil //nolint:nilerr // the check of the database reports it
 		}
 	}
@@ -37,10 +39,42 @@ func (a *App) checkStorage(ctx context.Context) error {
 	if err := a.library.Check(ctx); err != nil {
 		return storageFailure(err)
 	}
-	if !a.leases.Shared() {
-		return nil
+	if a.leases.Shared() {
+		if err := a.checkMark(ctx, known); err != nil {
+			return err
+		}
 	}
-	return a.checkMark(ctx, known)
+	if postern.ReasonOf(a.library.Room()) == postern.Unavailable {
+		return &health.Failure{Reason: "media-storage-full", Warning: true, Detail: "The disk is nearly full, so " +
+			"messages with files can neither be sent nor received. Free some space or enlarge the disk."}
+	}
+	return nil
+}
+
+// markLimit is how long the database may take to say which storage the servers share: less than a check may
+// take, so that a database that hangs does not look like storage that does.
+const markLimit = 2 * time.Second
+
+// storageMark reads the mark of the storage that the servers share. It returns in time even if the database
+// does not.
+func (a *App) storageMark(ctx context.Context) (mark string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, markLimit)
+	defer cancel()
+	type answer struct {
+		mark string
+		err  error
+	}
+	come := make(chan answer, 1)
+	a.later.Go(func() {
+		mark, err := a.db.Settings.Get(ctx, store.StorageSetting)
+		come <- answer{mark, err}
+	})
+	select {
+	case got := <-come:
+		return got.mark, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 func noStorage(othersHave bool) error {
@@ -52,6 +86,9 @@ func noStorage(othersHave bool) error {
 }
 
 func storageFailure(err error) error {
+	if health.IsNoFiles(err) {
+		return nil // the check of the files reports it
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

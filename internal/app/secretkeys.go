@@ -311,6 +311,9 @@ func (k *secretKeys) measure(r prometheus.Registerer) {
 // checkFile reports a key file with which the server could not start again.
 func (k *secretKeys) checkFile() error {
 	file, err := seal.LoadKeys(k.path)
+	if health.IsNoFiles(err) {
+		return nil // the check of the files reports it
+	}
 	if err != nil {
 		return &health.Failure{Reason: "secret-key-unreadable",
 			Detail: fmt.Sprintf("The server could not start again: %v. "+

@@ -49,7 +49,7 @@ func Files() Check {
 		for range spareFiles {
 			f, err := os.Open(os.DevNull)
 			switch {
-			case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+			case IsNoFiles(err):
 				return &Failure{Reason: "files-exhausted", Detail: fmt.Sprintf("The process cannot open %d more files "+
 					"or connections. Raise its limit (ulimit -n, or LimitNOFILE in the systemd unit).", spareFiles)}
 			case err != nil:
@@ -60,3 +60,6 @@ func Files() Check {
 		return nil
 	}}
 }
+
+// IsNoFiles tells whether an error is that no more files can be opened, which [Files] reports.
+func IsNoFiles(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }

@@ -38,9 +38,13 @@ func TestFilesAreExhausted(t *testing.T) {
 	if err := errors.Join(f.Close(), syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low)); err != nil {
 		t.Fatal(err)
 	}
+	noFile := openMany()
 	got := reasonOf(t, Files())
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
+	}
+	if !IsNoFiles(noFile) || IsNoFiles(os.ErrNotExist) {
+		t.Errorf("with a low limit, a file is not opened with %v", noFile)
 	}
 	if got != "files-exhausted" {
 		t.Errorf("%q with a low limit", got)
@@ -54,5 +58,16 @@ func TestMissingDirectoryHasNoSpace(t *testing.T) {
 	t.Parallel()
 	if err := Disk(t.TempDir() + "/missing").Run(t.Context()); err == nil {
 		t.Error("the disk of a directory that does not exist is fine")
+	}
+}
+
+// openMany opens files until that fails, and closes them.
+func openMany() error {
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
 	}
 }

@@ -81,18 +81,33 @@ func (l *Library) Scratch() (*os.File, error) {
 
 // leavesRoom discards a new file if the disk is nearly full.
 func (l *Library) leavesRoom(f *os.File) error {
-	var disk syscall.Statfs_t
-	err := syscall.Fstatfs(int(f.Fd()), &disk)
-	switch {
-	case err != nil:
-		err = fmt.Errorf("read the free disk space: %w", err)
-	case disk.Bavail*uint64(disk.Bsize) < l.floor: //nolint:gosec // the size of a block is positive
-		err = postern.Errorf(postern.Unavailable, "the disk of the server is nearly full, so it takes no files")
-	default:
-		return nil
+	err := l.room(f)
+	if err != nil {
+		Discard(f)
 	}
-	Discard(f)
 	return err
+}
+
+func (l *Library) room(f *os.File) error {
+	var disk syscall.Statfs_t
+	if err := syscall.Fstatfs(int(f.Fd()), &disk); err != nil {
+		return fmt.Errorf("read the free disk space: %w", err)
+	}
+	if disk.Bavail*uint64(disk.Bsize) < l.floor { //nolint:gosec // the size of a block is positive
+		return postern.Errorf(postern.Unavailable, "the disk of the server is nearly full, so it takes no files")
+	}
+	return nil
+}
+
+// Room returns an error with the reason Unavailable while [Library.Scratch] would, because the disk is nearly
+// full.
+func (l *Library) Room() error {
+	f, err := l.blobs.Create()
+	if err != nil {
+		return err
+	}
+	defer Discard(f)
+	return l.room(f)
 }
 
 // Discard closes a file in transit and removes it.

@@ -131,7 +131,13 @@ func (l shelves) read(m postern.Media) error {
 func TestNearlyFullDiskTakesNoFiles(t *testing.T) {
 	t.Parallel()
 	l := open(t)
+	if err := l.Room(); err != nil {
+		t.Error(err)
+	}
 	l.floor = math.MaxUint64
+	if err := l.Room(); postern.ReasonOf(err) != postern.Unavailable {
+		t.Errorf("the room of a nearly full disk: %v", err)
+	}
 	err := l.Take(t.Context(), workspace, strings.NewReader("hello"), enough, l.catalog.add)
 	if postern.ReasonOf(err) != postern.Unavailable {
 		t.Errorf("a file is taken with %v", err)
