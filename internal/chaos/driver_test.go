@@ -179,7 +179,7 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 		a.Key = a.Body[:len(a.Body)-fillerSize]
 		switch p := r.IntN(10); { // what echoes does not echo files and polls
 		case to == echo:
-		case p == 0:
+		case p == 0 && !d.w.opts.Texts:
 			a.File = chaos.Sum(fileWith(a.Body))
 		case p == 1:
 			a.Poll = true
@@ -189,7 +189,7 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 			a.Cancel = r.IntN(2) == 0
 		}
 		d.insist(a, r)
-		if r.IntN(20) == 0 {
+		if r.IntN(20) == 0 && !d.w.opts.Texts {
 			d.discard(fmt.Sprintf("file %08x-%d", caller, n))
 		}
 	}

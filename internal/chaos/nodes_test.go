@@ -96,15 +96,11 @@ func (w *world) newNode(i int) node {
 		w.t.Fatal(err)
 	}
 	socket := filepath.Join(at.Query().Get("host"), ".s.PGSQL.5432")
-	vendor, err := url.Parse(w.vendor.flags[1])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	n := node{database: newWire(w.t, "unix", socket), vendor: newWire(w.t, "tcp", vendor.Host)}
+	toVendor, vendor := w.wireTo(w.vendor.flags[1])
+	n := node{database: newWire(w.t, "unix", socket), vendor: toVendor}
 	at.Host, at.RawQuery = n.database.addr, "sslmode=disable"
-	vendor.Host = n.vendor.addr
 	flags := slices.Concat([]string{"--database-url", at.String()}, w.sharedFlags(),
-		[]string{"--network-url", vendor.String()}, w.vendor.flags[2:], w.opts.Flags)
+		[]string{"--network-url", vendor}, w.vendor.flags[2:], w.opts.Flags)
 	suffix := ""
 	if i > 0 {
 		suffix = fmt.Sprint("-", i)

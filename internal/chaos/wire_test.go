@@ -14,6 +14,11 @@ type wire struct {
 	addr string
 
 	gate sync.RWMutex // held for writing while the wire is cut
+
+	mu      sync.Mutex // guards what follows
+	severed bool
+	ends    map[int]func() // end the connections
+	next    int
 }
 
 // newWire starts a wire to an address of a network, such as "unix" or "tcp".
@@ -23,7 +28,7 @@ func newWire(t *testing.T, network, address string) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{addr: l.Addr().String()}
+	w := &wire{addr: l.Addr().String(), ends: map[int]func(){}}
 	ctx, end := context.WithCancel(context.Background())
 	t.Cleanup(func() { end(); l.Close() })
 	go func() {
@@ -41,6 +46,11 @@ func newWire(t *testing.T, network, address string) *wire {
 // join connects a caller with the other end until one of them, or the test, ends.
 func (w *wire) join(ctx context.Context, near net.Conn, network, address string) {
 	defer near.Close()
+	leave, ok := w.enter(near)
+	if !ok {
+		return
+	}
+	defer leave()
 	w.pass()
 	far, err := net.Dial(network, address)
 	if err != nil {
@@ -52,6 +62,38 @@ func (w *wire) join(ctx context.Context, near net.Conn, network, address string)
 	both.Go(func() { w.copy(far, near) })
 	both.Go(func() { w.copy(near, far) })
 	both.Wait()
+}
+
+// enter notes a connection, unless the wire is severed.
+func (w *wire) enter(near net.Conn) (leave func(), ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.severed {
+		return nil, false
+	}
+	id := w.next
+	w.next++
+	w.ends[id] = func() { near.Close() }
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.ends, id)
+	}, true
+}
+
+// sever ends all connections, and every new one at once, until mend is called.
+func (w *wire) sever() (mend func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.severed = true
+	for _, end := range w.ends {
+		end()
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.severed = false
+	}
 }
 
 // copy passes on what one end sends, and then closes both.

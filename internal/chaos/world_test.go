@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,11 @@ type options struct {
 	Database string // the gateway's engine; "" means the flag's
 	Nodes    int    // servers that share the database; 0 means one that is alone
 
-	Flags []string // of the servers that share a database
+	Flags []string // of the servers
+
+	Prepare func(*world) // called before anything is started; the directory is there
+	Texts   bool         // nobody sends files
+	Wired   bool         // the gateway reaches the vendor and the receiver through wires
 }
 
 func (o options) env() []string {
@@ -86,6 +91,8 @@ type world struct {
 	receiver *receiver
 	driver   *driver
 
+	toVendor, toReceiver *wire // if Wired
+
 	workspace string
 	key       string
 	header    http.Header // of the API
@@ -112,7 +119,7 @@ func newWorld(t *testing.T, opts options) *world {
 	w := newGateway(t, opts)
 	w.receiver = startReceiver(t, w.dir, opts.Seed, w.driver.happened)
 	w.receiver.calm.Store(opts.Calm)
-	w.hook = w.subscribe(map[string]any{"url": w.receiver.url, "maxInFlight": 32})
+	w.hook = w.subscribe(map[string]any{"url": w.wiredReceiver(), "maxInFlight": 32})
 	w.linkAll()
 	return w
 }
@@ -132,10 +139,13 @@ func newGateway(t *testing.T, opts options) *world {
 		}
 		os.RemoveAll(dir)
 	})
+	if opts.Prepare != nil {
+		opts.Prepare(w)
+	}
 	w.vendor = startVendor(t, opts.Bin.vendorsim, filepath.Join(dir, "vendor"))
 	w.openDatabase()
 	if opts.Nodes == 0 {
-		w.gateway = w.newServer("", slices.Concat(w.databaseFlags(), w.vendor.flags))
+		w.gateway = w.newServer("", slices.Concat(w.databaseFlags(), w.wiredVendor(), opts.Flags))
 	} else {
 		w.nodes = []node{w.newNode(0)}
 		w.gateway = w.nodes[0].gateway
@@ -182,6 +192,38 @@ func (w *world) openDatabase() {
 }
 
 func (w *world) keyFile() string { return filepath.Join(w.dir, "secret.key") }
+
+// wiredVendor are the flags with which the gateway finds the vendor.
+func (w *world) wiredVendor() []string {
+	if !w.opts.Wired {
+		return w.vendor.flags
+	}
+	var at string
+	w.toVendor, at = w.wireTo(w.vendor.flags[1])
+	return slices.Concat([]string{"--network-url", at}, w.vendor.flags[2:])
+}
+
+// wiredReceiver is the URL at which the gateway finds the receiver.
+func (w *world) wiredReceiver() string {
+	if !w.opts.Wired {
+		return w.receiver.url
+	}
+	var at string
+	w.toReceiver, at = w.wireTo(w.receiver.url)
+	return at
+}
+
+// wireTo starts a wire to the host of a URL, and returns the URL that leads through it.
+func (w *world) wireTo(address string) (*wire, string) {
+	w.t.Helper()
+	at, err := url.Parse(address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	to := newWire(w.t, "tcp", at.Host)
+	at.Host = to.addr
+	return to, at.String()
+}
 
 // databaseFlags selects the engine.
 func (w *world) databaseFlags() []string {

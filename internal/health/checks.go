@@ -62,4 +62,6 @@ func Files() Check {
 }
 
 // IsNoFiles tells whether an error is that no more files can be opened, which [Files] reports.
-func IsNoFiles(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
+func IsNoFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
