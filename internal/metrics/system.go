@@ -59,8 +59,8 @@ var (
 		"included, counted up to 20,000. Of the whole database.")
 	due = desc("webhook_due_deliveries", "Deliveries that an active endpoint should have by now. Of the whole "+
 		"database.")
-	lag = desc("webhook_lag_seconds", "How long the oldest delivery that is due has been due. Of the whole database.")
-	age = desc("queue_oldest_seconds", "How long the oldest message that is not scheduled has waited, of the first "+
+	lag    = desc("webhook_lag_seconds", "How long the oldest delivery that is due has been due. Of the whole database.")
+	oldest = desc("queue_oldest_seconds", "How long the oldest message that is not scheduled has waited, of the first "+
 		"10,000. Of the whole database.")
 	size  = desc("database_size_bytes", "Size of the database.")
 	nodes = desc("servers", "Servers that share the database; 0 if one has it alone.")
@@ -68,7 +68,7 @@ var (
 
 // Describe sends the descriptions.
 func (s *System) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{ready, problem, disk, devices, queued, sending, pending, due, lag, age, size,
+	for _, d := range []*prometheus.Desc{ready, problem, disk, devices, queued, sending, pending, due, lag, oldest, size,
 		nodes} {
 		ch <- d
 	}
@@ -89,12 +89,13 @@ func (s *System) Collect(ch chan<- prometheus.Metric) {
 	if free, err := s.source.Disk(); err == nil {
 		gauge(disk, float64(free))
 	}
-	if status, ok := s.read(); ok {
-		s.collect(status, gauge)
+	if status, at, ok := s.read(); ok {
+		collect(status, at, gauge)
 	}
 }
 
-func (s *System) collect(st store.SystemStatus, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+// collect sends the figures of the database as they were when it was read: what waited then may be done now.
+func collect(st store.SystemStatus, read time.Time, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	for _, status := range postern.Statuses() {
 		gauge(devices, float64(st.Devices[status]), string(status))
 	}
@@ -102,18 +103,21 @@ func (s *System) collect(st store.SystemStatus, gauge func(d *prometheus.Desc, v
 	gauge(sending, float64(st.Sending))
 	gauge(pending, float64(st.Waiting))
 	gauge(due, float64(st.Due))
-	gauge(lag, since(st.OldestDue))
-	gauge(age, since(st.OldestQueued))
+	gauge(lag, age(st.OldestDue, read))
+	gauge(oldest, age(st.OldestQueued, read))
 	gauge(size, float64(st.Size))
 	gauge(nodes, float64(st.Servers))
 }
 
 // since is how long ago a moment was, in seconds; 0 if there is none.
-func since(t postern.Time) float64 {
+func since(t postern.Time) float64 { return age(t, time.Now()) }
+
+// age is how long before another one a moment was, in seconds; 0 if there is none.
+func age(t postern.Time, now time.Time) float64 {
 	if t == 0 {
 		return 0
 	}
-	return max(0, time.Since(t.Std()).Seconds())
+	return max(0, now.Sub(t.Std()).Seconds())
 }
 
 func boolean(b bool) float64 {
@@ -124,18 +128,18 @@ func boolean(b bool) float64 {
 }
 
 // read returns figures that are at most [fresh] old.
-func (s *System) read() (store.SystemStatus, bool) {
+func (s *System) read() (store.SystemStatus, time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.at) < fresh {
-		return s.last, true
+		return s.last, s.at, true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	status, err := s.source.System(ctx)
 	if err != nil {
-		return status, false
+		return status, s.at, false
 	}
 	s.last, s.at = status, time.Now()
-	return status, true
+	return status, s.at, true
 }
