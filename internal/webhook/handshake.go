@@ -29,7 +29,7 @@ func (r *run) greet(ctx, work context.Context) {
 	pending, err := r.db.Endpoints.PendingHandshakes(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "cannot read the pending handshakes", "error", err)
+			r.log.WarnContext(ctx, "cannot read the pending handshakes", "error", err)
 		}
 		r.greetAt.Reset(rest)
 		return
