@@ -91,7 +91,7 @@ failpoint-test:
 
 # The programs that chaos starts are built without the race detector in any case.
 chaos-test: ## run the short form of the chaos tests
-	$(GO) test $(QUICK) -timeout 60m -skip 'LostServers|RollingUpgrade' ./internal/chaos
+	$(GO) test $(QUICK) -timeout 60m -skip 'LostServers|RollingUpgrade|ProductionCheck' ./internal/chaos
 
 .PHONY: openapi docs-assets lint-api
 openapi: ## update the OpenAPI document, its examples and the golden files (docs/decisions/0008)
@@ -123,7 +123,8 @@ demo-check: build
 
 test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each) and the API (10m), kill 600 times
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit -engines both
-	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=1 -skip RollingUpgrade $(ALONE) ./internal/chaos
+	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=1 -skip 'RollingUpgrade|ProductionCheck' $(ALONE) ./internal/chaos
+	./scripts/production-check
 	$(GO) test ./internal/testkit -count=1 -run 'HardTexts|LargeFile' -texts 5000 -largest 100 -timeout 60m -v
 	cd internal/dash/browsertest && $(GO) test . -count=1 -run TestT13HostileTextNeverRuns -timeout 60m -v -args -strings 200
 	./scripts/fuzz $(LONG)

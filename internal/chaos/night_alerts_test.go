@@ -16,8 +16,10 @@ func faultsOfAlerts() []fault {
 	part := fire("no media storage", func(*night) {}, "PosternWorksInPart")
 	part.opts.Database, part.opts.Flags = "postgres", []string{"--media-url", ""}
 	part.opts.Texts = true
+	hang := fire("receiver that hangs", func(n *night) { n.undo(n.toReceiver.cut()) }, "PosternDeliveriesLag")
+	hang.opts.Room = 80
 	return []fault{
-		slow, part,
+		slow, part, hang,
 		fire("device banned", func(n *night) { n.world.fault(n.devices[0].number, "ban") }, "PosternDevicesLost"),
 		fire("messages to nobody", (*night).sendToNobody, "PosternMessagesFail"),
 		fire("three crashes", (*night).crashThrice, "PosternRestarts"),

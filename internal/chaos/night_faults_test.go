@@ -2,12 +2,17 @@ package chaos_test
 
 import (
 	"errors"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"postern/internal/mail/mailtest"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,6 +71,26 @@ func faultsOfTheNight() []fault {
 			health: 200, reasons: []string{"lifecycle: draining"}, answer: "202",
 		},
 		{
+			name: "mail away", opts: options{Prepare: withMail},
+			begin: (*night).askForMail, end: (*night).mailArrives,
+			health: 200, answer: "202",
+			noticed: func(n *night) bool {
+				_, others := changes(n.lines(0))
+				return others[mailFails] > 0
+			},
+			log: mailFails,
+		},
+		{
+			name: "clock an hour ahead", opts: options{Prepare: withClock},
+			begin: func(n *night) { n.moveClock(time.Hour) }, end: (*night).repair,
+			health: 200, answer: "202",
+		},
+		{
+			name: "clock an hour back", opts: options{Prepare: withClock},
+			begin: func(n *night) { n.moveClock(-time.Hour) }, end: (*night).repair,
+			health: 200, answer: "202",
+		},
+		{
 			name:  "SIGKILL under load",
 			begin: func(n *night) { n.kill() }, end: func(n *night) { n.boot() },
 			answer: "no answer", alerts: []string{"PosternDown"},
@@ -86,6 +111,70 @@ func faultsOfTheNight() []fault {
 			answer: "no answer",
 		},
 	}
+}
+
+// withClock makes the clock of the server movable.
+func withClock(w *world) {
+	w.t.Helper()
+	bin, err := unsteady()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := newWallClock(w.t, filepath.Join(w.dir, "clock"))
+	w.opts.Bin, w.opts.Env = bin, append(w.opts.Env, c.env())
+}
+
+// moveClock sets the wall clock of the server, as an operator does, until the fault ends.
+func (n *night) moveClock(off time.Duration) {
+	n.t.Helper()
+	c := wallClock{filepath.Join(n.dir, "clock")}
+	if err := c.set(off); err != nil {
+		n.t.Fatal(err)
+	}
+	n.undo(func() { c.set(0) })
+	n.busy(100)
+}
+
+// mailFails is what the log says of a mail that cannot be sent.
+const mailFails = "WARN a link for a new password was not mailed"
+
+const mailUser = "ada@example.com"
+
+// withMail gives the server a mail server, through a wire.
+func withMail(w *world) {
+	w.mail = mailtest.New(w.t)
+	w.toMail = newWire(w.t, "tcp", w.mail.Addr)
+	w.opts.Flags = append(w.opts.Flags, "--smtp-url", "smtp://"+w.toMail.addr+"?tls=off&from=postern@example.com")
+}
+
+// askForMail asks for a new password, which needs a mail that cannot be sent.
+func (n *night) askForMail() {
+	n.t.Helper()
+	var made struct{ ID string }
+	n.command(&made, "user", "create", "--workspace", n.workspace, "--email", mailUser, "--role", "admin")
+	n.undo(n.toMail.sever())
+	n.forgot()
+}
+
+func (n *night) forgot() {
+	n.t.Helper()
+	at, _ := n.where()
+	res, err := fresh.PostForm(at+"/signin/forgotten", url.Values{"email": {mailUser}})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		n.t.Errorf("a forgotten password: %s", res.Status)
+	}
+}
+
+// mailArrives ends the fault, and asks again.
+func (n *night) mailArrives() {
+	n.t.Helper()
+	n.repair()
+	n.forgot()
+	n.must("the mail", func() bool { return len(n.mail.Mails()) > 0 })
 }
 
 // undo is called to end the fault, or at the end of the test.

@@ -18,6 +18,9 @@ var readyWithin = flag.Duration("ready-within", 0, "how soon a server must be re
 
 var quietFor = flag.Duration("quiet", 0, "how long a server without a fault must have no alert, at least")
 
+// longest is how long a step of the check may take, so that the others are still tried when one fails.
+const longest = 3 * time.Minute
+
 // maxRepeats is how often the log may say the same at level WARN or ERROR during a fault: it must not grow with
 // the load.
 const maxRepeats = 50
@@ -142,8 +145,11 @@ func (f fault) happen(t *testing.T, bin binaries, p *prometheus) {
 // must waits until ok returns true, or ends the test and says what the server says.
 func (n *night) must(what string, ok func() bool) {
 	n.t.Helper()
-	if n.await(what, ok); n.t.Failed() {
-		n.t.Fatalf("the server says %s", n.look())
+	for end := time.Now().Add(min(patience(n.t), longest)); !ok(); <-time.After(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			n.t.Fatalf("waited in vain for %s; the server says %s, and these alerts have fired: %v", what, n.look(),
+				n.prometheus.fired(n.fault.name))
+		}
 	}
 }
 

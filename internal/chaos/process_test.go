@@ -50,14 +50,15 @@ func build(tags string) (b binaries, err error) {
 	return b, err
 }
 
-// goBuild builds one of the programs and returns its path.
-func goBuild(tags, program string) (string, error) {
+// goBuild builds one of the programs, with further flags, and returns its path.
+func goBuild(tags, program string, flags ...string) (string, error) {
 	root, err := buildDir()
 	if err := errors.Join(err, lookAtSources()); err != nil {
 		return "", err
 	}
-	path := filepath.Join(root, "with-"+tags, program)
-	cmd := exec.Command("go", "build", "-tags", tags, "-ldflags", "-s -w", "-o", path, "postern/cmd/"+program)
+	path := filepath.Join(root, fmt.Sprintf("with-%s-%d", tags, len(flags)), program)
+	cmd := exec.Command("go", slices.Concat(
+		[]string{"build", "-tags", tags, "-ldflags", "-s -w", "-o", path}, flags, []string{"postern/cmd/" + program})...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)

@@ -21,6 +21,7 @@ import (
 	"postern/internal/chaos"
 	"postern/internal/db/dbtest"
 	"postern/internal/failpoint"
+	"postern/internal/mail/mailtest"
 	"postern/internal/seal"
 )
 
@@ -57,15 +58,16 @@ type options struct {
 	Flags []string // of the servers
 
 	Prepare func(*world) // called before anything is started; the directory is there
+	Env     []string     // of the servers
 	Texts   bool         // nobody sends files
 	Wired   bool         // the gateway reaches the vendor and the receiver through wires
 }
 
 func (o options) env() []string {
 	if o.Mistake == "" {
-		return nil
+		return o.Env
 	}
-	return []string{"POSTERN_SABOTAGE=" + string(o.Mistake)}
+	return append(slices.Clone(o.Env), "POSTERN_SABOTAGE="+string(o.Mistake))
 }
 
 // loses reports whether the gateway answers for messages that a kill makes it lose.
@@ -92,6 +94,8 @@ type world struct {
 	driver   *driver
 
 	toVendor, toReceiver *wire // if Wired
+	mail                 *mailtest.Server
+	toMail               *wire
 
 	workspace string
 	key       string
@@ -141,6 +145,7 @@ func newGateway(t *testing.T, opts options) *world {
 	})
 	if opts.Prepare != nil {
 		opts.Prepare(w)
+		opts = w.opts
 	}
 	w.vendor = startVendor(t, opts.Bin.vendorsim, filepath.Join(dir, "vendor"))
 	w.openDatabase()
