@@ -22,6 +22,8 @@ const (
 	// compactAt is the smallest size at which a journal in use is rewritten. A larger one is
 	// rewritten when it has grown fourfold since the last time.
 	compactAt = 64 << 20
+	// maxKept is how many bytes are kept while the disk is full.
+	maxKept = 64 << 20
 )
 
 var errJournalClosed = errors.New("journal is closed")
@@ -106,15 +108,17 @@ func (j *journal) sync() error {
 			j.settled.Wait()
 			continue
 		}
-		j.fsync()
+		if err := j.fsync(); err != nil {
+			return err
+		}
 	}
 	return j.err
 }
 
 // fsync serves every caller that appended before it began. It releases the lock meanwhile.
-func (j *journal) fsync() {
-	if j.write() != nil {
-		return
+func (j *journal) fsync() error {
+	if err := j.write(); err != nil {
+		return err
 	}
 	goal, file := j.end, j.file
 	j.syncing = true
@@ -127,25 +131,34 @@ func (j *journal) fsync() {
 	}
 	j.durable = goal
 	j.settled.Broadcast()
+	return j.err
 }
 
+// write passes the buffer on. If the disk is full, the buffer stays, and a later call tries again.
 func (j *journal) write() error {
 	if j.err != nil || len(j.buf) == 0 {
 		return j.err
 	}
-	n, err := j.file.Write(j.buf)
-	j.size += int64(n)
+	if _, err := j.file.Write(j.buf); err != nil {
+		return j.undo(err)
+	}
+	j.size += int64(len(j.buf))
 	j.buf = j.buf[:0]
 	if cap(j.buf) > maxFrame {
 		j.buf = nil
-	}
-	if err != nil {
-		return j.fail(err)
 	}
 	if j.size > max(compactAt, 4*j.floor) && !j.syncing {
 		return j.compact()
 	}
 	return nil
+}
+
+// undo cuts off what was written in part, because records behind it could not be read.
+func (j *journal) undo(cause error) error {
+	if err := j.file.Truncate(j.size); err != nil || len(j.buf) > maxKept {
+		return j.fail(errors.Join(cause, err))
+	}
+	return fmt.Errorf("write journal: %w", cause)
 }
 
 func (j *journal) fail(err error) error {

@@ -1,13 +1,16 @@
 package vendorsim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -170,4 +173,50 @@ func FuzzJournal(f *testing.F) {
 		_, second := reopen(t, dir)
 		wantValues(t, second, first)
 	})
+}
+
+// When the disk was full for a while, nothing is lost: the same records are written later.
+func TestJournalSurvivesAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	j, _, err := openJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.put("before", []byte("1"))
+	if err := j.sync(); err != nil {
+		t.Fatal(err)
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	low := before
+	low.Cur = uint64(j.size) + 5 // a part of the next record
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &low); err != nil {
+		t.Fatal(err)
+	}
+	j.put("meanwhile", []byte("2"))
+	full := j.sync()
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if full == nil {
+		t.Error("a record is durable that the disk had no room for")
+	}
+	j.put("after", []byte("3"))
+	if err := errors.Join(j.sync(), j.close()); err != nil {
+		t.Fatal(err)
+	}
+	j, values, err := openJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	for key, want := range map[string]string{"before": "1", "meanwhile": "2", "after": "3"} {
+		if got := string(values[key]); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
 }
