@@ -7,17 +7,24 @@ import (
 	"time"
 )
 
-// clock is the clock of the database's machine, as its offset from ours.
+// clock is the clock of the database's machine.
 type clock struct {
-	ahead atomic.Int64 // milliseconds
-	query string       // "": both machines are one
+	last  atomic.Pointer[reading] // nil before the first one
+	query string                  // "": both machines are one
 }
+
+// reading is what the clock said at a moment, from which our monotonic clock goes on: our wall clock may be
+// moved at any time.
+type reading struct{ at, there time.Time }
 
 // Now is the time by the database's clock, so that all machines agree on the month in
 // which something is counted. The clock is read with every new connection and, between
 // two groups of writes, every second.
 func (db *DB) Now() time.Time {
-	return time.Now().Add(time.Duration(db.clock.ahead.Load()) * time.Millisecond)
+	if r := db.clock.last.Load(); r != nil {
+		return r.there.Add(time.Since(r.at))
+	}
+	return time.Now()
 }
 
 // look reads the time over a connection, and fails when that is lost.
@@ -31,7 +38,7 @@ func (c *clock) look(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	trip := time.Since(asked) / 2 // it was read about half-way
-	c.ahead.Store(there - asked.Add(trip).UnixMilli())
+	c.last.Store(&reading{at: asked.Add(trip), there: time.UnixMilli(there)})
 	return nil
 }
 

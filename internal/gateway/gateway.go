@@ -121,7 +121,7 @@ func New(opts Options) *Gateway {
 		db: opts.DB, box: opts.Box, library: opts.Library, cursors: paging.Cursors{Box: opts.Box}, log: opts.Log,
 		sandbox:  opts.Sandbox,
 		checkURL: opts.CheckURL, checkVia: opts.CheckProxy, confirm: opts.Confirm,
-		now: time.Now, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
+		now: func() time.Time { return opts.DB.Now().Std() }, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
 		keys:    newKeyCache(opts.DB, opts.Shared),
 		running: inProgress{keys: map[scopedKey]struct{}{}}, linkRate: throttle.PerMinute(linkStarts),
 	}

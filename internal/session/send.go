@@ -328,7 +328,7 @@ func outcome(err error) string {
 
 // settle notes the outcome of an attempt, for startFinish or finish.
 func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) error {
-	now := postern.TimeOf(time.Now())
+	now := l.e.db.Now()
 	var rejected *network.Rejected
 	switch {
 	case err == nil:

@@ -85,7 +85,7 @@ func (a *attempt) run(ctx context.Context, answered func(verdict, postern.Time),
 		return
 	}
 	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, body}
-	began := now()
+	began := a.now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
 	if ctx.Err() != nil && err != nil {
 		a.log.WarnContext(ctx, "webhook attempt cut off", "endpoint", a.endpoint.ID, "delivery", a.delivery.ID,
@@ -95,7 +95,7 @@ func (a *attempt) run(ctx context.Context, answered func(verdict, postern.Time),
 		return
 	}
 	reason := reasonOf(err)
-	o := a.outcome(began, now(), answer, reason)
+	o := a.outcome(began, a.now(), answer, reason)
 	answered(verdictOf(answer, reason), o.NotBefore)
 	a.observe(ctx, o, err)
 	a.db.Deliveries.FinishAttemptThen(o, func(err error) {

@@ -55,6 +55,7 @@ type Dispatcher struct {
 	post    poster
 	jitter  func() float64
 	leases  *lease.Holder
+	now     func() postern.Time // by the database's clock: other servers read and write the same due times
 }
 
 // poster makes one POST.
@@ -87,6 +88,7 @@ func New(opts Options) *Dispatcher {
 		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
 		leases:  opts.Leases,
+		now:     opts.DB.Now,
 	}
 }
 
@@ -94,10 +96,8 @@ func New(opts Options) *Dispatcher {
 func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l letter) (egress.Answer, error) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(l, d.agent, time.Now()), l.body)
+	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(l, d.agent, d.now().Std()), l.body)
 }
 
-func now() postern.Time { return postern.TimeOf(time.Now()) }
-
 // until returns how long it is until at; 0 if at has passed.
-func until(at postern.Time) time.Duration { return max(0, time.Until(at.Std())) }
+func (d *Dispatcher) until(at postern.Time) time.Duration { return max(0, at.Std().Sub(d.now().Std())) }

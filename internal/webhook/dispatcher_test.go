@@ -164,7 +164,7 @@ func TestHangingEndpointDelaysNoOther(t *testing.T) {
 func TestTimeoutsNarrowALaneAndSuccessWidensIt(t *testing.T) {
 	t.Parallel()
 	l := &lane{
-		Dispatcher: &Dispatcher{bodies: newShares(0)}, endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8,
+		Dispatcher: &Dispatcher{bodies: newShares(0), now: now}, endpoint: &postern.Endpoint{MaxInFlight: 8}, width: 8,
 		flying: 100, held: map[postern.DeliveryID]struct{}{},
 	}
 	for _, tt := range []struct {

@@ -34,7 +34,7 @@ func (r *run) greet(ctx, work context.Context) {
 		r.greetAt.Reset(rest)
 		return
 	}
-	at, next := now(), never
+	at, next := r.now(), never
 	for _, e := range pending {
 		if e.DueAt > at {
 			next = min(next, e.DueAt)
@@ -44,7 +44,7 @@ func (r *run) greet(ctx, work context.Context) {
 	}
 	r.greetAt.Stop()
 	if next != never {
-		r.greetAt.Reset(until(next))
+		r.greetAt.Reset(r.until(next))
 	}
 }
 
@@ -65,12 +65,12 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 	if e.Status == postern.EndpointActive {
 		e.URL = string(e.PendingURL)
 	}
-	began := now()
+	began := d.now()
 	answer, reason, err := d.challenge(ctx, e)
 	if err != nil {
 		return err
 	}
-	ended := now()
+	ended := d.now()
 	d.metrics.handshakes.WithLabelValues(outcome(reason)).Inc()
 	d.log.InfoContext(ctx, "webhook handshake", "workspace", e.WorkspaceID, "endpoint", e.ID,
 		"attempt", e.Attempts+1, "status", answer.Status, "reason", reason, "duration_ms", int64(ended-began))
@@ -125,7 +125,7 @@ func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egres
 	var secret [challengeSize]byte
 	rand.Read(secret[:])
 	v := verification{
-		EventID: postern.NewEventID(), Type: postern.WebhookVerification, Timestamp: now(),
+		EventID: postern.NewEventID(), Type: postern.WebhookVerification, Timestamp: d.now(),
 		Challenge: base64.RawURLEncoding.EncodeToString(secret[:]),
 	}
 	body, err := json.Marshal(v)

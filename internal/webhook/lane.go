@@ -97,7 +97,7 @@ func (l *lane) run(ctx, work context.Context) {
 	}
 	l.log.ErrorContext(ctx, "webhook lane stopped", "endpoint", l.id, "error", err)
 	_ = postern.Sleep(ctx, rest)
-	l.due = now()
+	l.due = l.now()
 }
 
 func (l *lane) serve(ctx, work context.Context) error {
@@ -138,7 +138,7 @@ func (l *lane) serve(ctx, work context.Context) error {
 			if wait >= linger {
 				l.unload()
 			}
-			if l.flying+l.recording+len(l.firsts)+len(l.retries) > 0 || l.recovery.busy || l.due <= now() {
+			if l.flying+l.recording+len(l.firsts)+len(l.retries) > 0 || l.recovery.busy || l.due <= l.now() {
 				continue
 			}
 			if last {
@@ -187,9 +187,9 @@ func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
 
 // idle returns how long there is nothing to start, at most linger.
 func (l *lane) idle() time.Duration {
-	wait := min(linger, until(l.due))
+	wait := min(linger, l.until(l.due))
 	if len(l.firsts) > 0 {
-		wait = min(wait, until(l.notYet))
+		wait = min(wait, l.until(l.notYet))
 	}
 	return wait
 }
@@ -208,7 +208,7 @@ func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 		return false
 	}
 	l.metrics.fairWaits.Inc()
-	l.notYet = now().Add(wait) + 1
+	l.notYet = l.now().Add(wait) + 1
 	return true
 }
 
@@ -279,7 +279,7 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 	if err := l.readChats(ctx); err != nil {
 		return d, false, err
 	}
-	if l.lineAt <= now() {
+	if l.lineAt <= l.now() {
 		l.lineAt = never
 		l.lookAgain()
 	}
@@ -288,10 +288,10 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 			return d, false, err
 		}
 	}
-	if len(l.firsts) > 0 && l.notYet <= now() {
+	if len(l.firsts) > 0 && l.notYet <= l.now() {
 		return l.firsts[0], true, nil
 	}
-	if len(l.retries) == 0 && l.due <= now() {
+	if len(l.retries) == 0 && l.due <= l.now() {
 		if err := l.readRetries(ctx); err != nil {
 			return d, false, err
 		}
@@ -306,7 +306,7 @@ func (l *lane) take(ctx context.Context) (d store.DueDelivery, ok bool, err erro
 // continues behind the last one. After a backlog it reads once more from l.from,
 // because transactions may commit in another order than that of their due times.
 func (l *lane) readFirsts(ctx context.Context) error {
-	at, behind, limit := now(), l.behind, l.batch()
+	at, behind, limit := l.now(), l.behind, l.batch()
 	if behind.Row == 0 {
 		behind, limit = store.Place{DueAt: l.from}, limit+len(l.held) // this read may return held deliveries again
 	}
@@ -341,7 +341,7 @@ func (l *lane) lookAgain() {
 // are attempted one after the other.
 func (l *lane) readChats(ctx context.Context) error {
 	for ; len(l.chats) > 0; l.chats = l.chats[1:] {
-		d, ok, err := l.db.Deliveries.NextOfChat(ctx, l.id, l.chats[0], now())
+		d, ok, err := l.db.Deliveries.NextOfChat(ctx, l.id, l.chats[0], l.now())
 		if err != nil {
 			return err
 		}
@@ -362,7 +362,7 @@ func (l *lane) readChats(ctx context.Context) error {
 // readRetries reads the retries that are due. If there are none, it sets l.due and
 // l.lineAt to the times when to look again.
 func (l *lane) readRetries(ctx context.Context) error {
-	at := now()
+	at := l.now()
 	list, err := l.db.Deliveries.Due(ctx, l.id, at, false, l.batch()+len(l.held))
 	if err != nil {
 		return err

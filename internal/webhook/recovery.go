@@ -33,7 +33,7 @@ type outage struct {
 func (l *lane) readOutage(ctx context.Context) (outage, error) {
 	o, err := l.db.Endpoints.Outage(ctx, l.id)
 	if o.Failing == 0 {
-		return outage{after: now()}, err
+		return outage{after: l.now()}, err
 	}
 	return outage{after: o.Failing, since: o.Since, last: o.Last, quiet: o.NotBefore, failures: o.Failures}, err
 }
@@ -99,20 +99,20 @@ func (l *lane) heed(answer report) {
 		return
 	case answer.verdict == unmade:
 		return
-	case l.outage.isLong(now()):
+	case l.outage.isLong(l.now()):
 		l.log.Info("webhook endpoint works again", "workspace", l.endpoint.WorkspaceID, "endpoint", l.id,
 			"failing_since", l.outage.since, "failures", l.outage.failures)
-		r.patience, r.credit, r.began, r.after = 2*l.bound(), l.bound(), now(), 0
+		r.patience, r.credit, r.began, r.after = 2*l.bound(), l.bound(), l.now(), 0
 	case r.patience > 0:
 		r.credit += 2
 		r.patience = min(r.patience+1, 2*l.bound())
 	}
-	l.outage = outage{after: now()}
+	l.outage = outage{after: l.now()}
 }
 
 func (l *lane) heedFailure(answer report) {
 	if answer.first == 0 || answer.first >= l.outage.after {
-		l.outage.fail(now())
+		l.outage.fail(l.now())
 	}
 	l.outage.quiet = max(l.outage.quiet, answer.quiet)
 	l.recovery.unrecorded++
@@ -142,9 +142,9 @@ func (l *lane) hasten(ctx context.Context) {
 // makeDue makes one delivery due for a probe, and as many as were asked for a recovery.
 func (l *lane) makeDue(ctx context.Context, m *made, began postern.Time, after int64) {
 	if m.probe {
-		m.n, m.err = l.db.Deliveries.Probe(ctx, l.id, now())
+		m.n, m.err = l.db.Deliveries.Probe(ctx, l.id, l.now())
 	} else {
-		m.n, m.last, m.err = l.db.Deliveries.Hasten(ctx, l.id, now(), began, after, m.asked)
+		m.n, m.last, m.err = l.db.Deliveries.Hasten(ctx, l.id, l.now(), began, after, m.asked)
 	}
 	if m.err != nil && ctx.Err() == nil {
 		l.log.ErrorContext(ctx, "cannot make deliveries due", "endpoint", l.id, "error", m.err)
@@ -183,8 +183,8 @@ func (l *lane) nextProbe() postern.Time {
 	if l.flying > 0 || l.recovery.busy || l.recovery.patience > 0 {
 		return never
 	}
-	next := l.outage.probe(now())
-	if next <= now() {
+	next := l.outage.probe(l.now())
+	if next <= l.now() {
 		l.recovery.probe, next = true, never
 	}
 	return next

@@ -78,7 +78,7 @@ func (r *replays) once(ctx context.Context) error {
 	}
 	for id := range r.todo {
 		began := time.Now()
-		more, err := r.db.Replays.Step(ctx, id, now())
+		more, err := r.db.Replays.Step(ctx, id, r.now())
 		if err != nil {
 			return err
 		}

@@ -232,7 +232,7 @@ func (r *run) laneEnded(ctx, work context.Context, l *lane) {
 // lane.
 func (r *run) arm(work context.Context, id postern.EndpointID, at postern.Time) {
 	r.armed.Add(1)
-	r.sleepers[id] = time.AfterFunc(until(at), func() {
+	r.sleepers[id] = time.AfterFunc(r.until(at), func() {
 		defer r.armed.Done()
 		select {
 		case r.roused <- id:

@@ -359,3 +359,5 @@ func (b *buffer) String() string {
 }
 
 func (b *buffer) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
+
+func now() postern.Time { return postern.TimeOf(time.Now()) }
