@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -75,7 +75,7 @@ func movableClock() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	goroot, err := output(".", "go", "env", "GOROOT")
 	if err != nil {
 		return "", err
 	}
@@ -128,4 +128,32 @@ func (c wallClock) set(off time.Duration) error {
 	binary.NativeEndian.PutUint64(b[:], uint64(off/time.Second))
 	_, err = f.WriteAt(b[:], 0)
 	return errors.Join(err, f.Close())
+}
+
+// mostOff is by how much a wall clock is moved at most.
+const mostOff = 10 * time.Minute
+
+// move sets the wall clock of a server ahead or back.
+func (w *world) move(n node, r *rand.Rand) {
+	w.t.Helper()
+	off := time.Duration(r.Int64N(int64(2*mostOff))) - mostOff
+	if err := n.clock.set(off); err != nil {
+		w.t.Fatal(err)
+	}
+	w.shifts++
+}
+
+// moveClock moves the clock of a server, which stays so until it is moved again. The server keeps its devices:
+// leases follow the database's clock and the monotonic one.
+func (w *world) moveClock(n node, r *rand.Rand) {
+	before := w.replaced()
+	w.move(n, r)
+	w.flowOn(meanFlow)
+	w.seesSecond(n, before)
+}
+
+// moveClockOfLost moves the clock of a server that cannot renew its lease. It ends its connections in time
+// nevertheless.
+func (w *world) moveClockOfLost(n node, r *rand.Rand) {
+	w.cutWhile(n, func() { w.move(n, r) })
 }

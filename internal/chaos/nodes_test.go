@@ -22,11 +22,13 @@ var (
 	losses = flag.Int("losses", 1, "how often one of them is lost")
 )
 
-// node is one of several servers that share a database, with the wires to what it needs.
+// node is one of several servers that share a database, with the wires to what it needs and its clock, which
+// only programs of unsteady read.
 type node struct {
 	*gateway
 
 	database, vendor *wire
+	clock            wallClock
 }
 
 // id is what the database calls the server.
@@ -43,7 +45,7 @@ func (n node) id(t *testing.T) string {
 // servers on one database: they are killed, stopped, held up and cut off while work is queued, and
 // the others take over what they did.
 func TestNothingIsLostOrDoubledByLostServers(t *testing.T) {
-	bin, err := built()
+	bin, err := unsteady()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func TestNothingIsLostOrDoubledByLostServers(t *testing.T) {
 	w.loseServers(*losses)
 	w.settle()
 	e := w.evidence()
-	t.Log(w.summary(e) + w.takeovers.String())
+	t.Log(w.summary(e) + w.takeovers.String() + w.outages.String() + fmt.Sprintf("\nmoved clocks: %d", w.shifts))
 	w.report(append(chaos.Judge(e), w.seen...))
 }
 
@@ -95,9 +97,8 @@ func (w *world) newNode(i int) node {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	socket := filepath.Join(at.Query().Get("host"), ".s.PGSQL.5432")
 	toVendor, vendor := w.wireTo(w.vendor.flags[1])
-	n := node{database: newWire(w.t, "unix", socket), vendor: toVendor}
+	n := node{database: newWire(w.t, "unix", w.socket()), vendor: toVendor}
 	at.Host, at.RawQuery = n.database.addr, "sslmode=disable"
 	flags := slices.Concat([]string{"--database-url", at.String()}, w.sharedFlags(),
 		[]string{"--network-url", vendor}, w.vendor.flags[2:], w.opts.Flags)
@@ -105,7 +106,8 @@ func (w *world) newNode(i int) node {
 	if i > 0 {
 		suffix = fmt.Sprint("-", i)
 	}
-	n.gateway = w.newServer(suffix, flags)
+	n.gateway, n.clock = w.newServer(suffix, flags), newWallClock(w.t, filepath.Join(w.dir, "clock"+suffix))
+	n.env = append(n.env, n.clock.env())
 	return n
 }
 
@@ -125,6 +127,9 @@ func lossesOf() []loss {
 		{"held up for a moment", (*world).pauseNode},
 		{"cut off from the vendor", (*world).cutFromVendor},
 		{"without a database, as all are", (*world).crashDatabase},
+		{"with a clock that is moved", (*world).moveClock},
+		{"cut off from the database, with a clock that is moved meanwhile", (*world).moveClockOfLost},
+		{"without a database until its standby is promoted, as all are", (*world).promoteStandby},
 	}
 }
 
@@ -182,17 +187,27 @@ func (w *world) pauseNode(n node, r *rand.Rand) {
 	release()
 }
 
-func (w *world) cutFromDatabase(n node, _ *rand.Rand) {
+func (w *world) cutFromDatabase(n node, _ *rand.Rand) { w.cutWhile(n, func() {}) }
+
+// cutWhile cuts a server off from the database, does something, and waits for the others.
+func (w *world) cutWhile(n node, do func()) {
 	before, work := w.replaced(), w.workOf(n)
 	mend := n.database.cut()
+	do()
 	w.takenOver(work, "cut off from the database")
+	w.seesSecond(n, before)
+	mend()
+}
+
+// seesSecond reports connections that were open when another one of their device came, since there were as
+// many as before.
+func (w *world) seesSecond(n node, before int) {
 	if now := w.replaced(); now != before {
 		w.seen = append(w.seen, chaos.Violation{
 			Rule: chaos.TwoConnections, ID: n.id(w.t),
 			Detail: fmt.Sprintf("it held %d connections when the devices were connected elsewhere", now-before),
 		})
 	}
-	mend()
 }
 
 // replaced counts the connections that were open when another one of the same device came.

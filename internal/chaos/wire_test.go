@@ -15,10 +15,11 @@ type wire struct {
 
 	gate sync.RWMutex // held for writing while the wire is cut
 
-	mu      sync.Mutex // guards what follows
-	severed bool
-	ends    map[int]func() // end the connections
-	next    int
+	mu               sync.Mutex // guards what follows
+	severed          bool
+	ends             map[int]func() // end the connections
+	next             int
+	network, address string // of the other end
 }
 
 // newWire starts a wire to an address of a network, such as "unix" or "tcp".
@@ -28,7 +29,7 @@ func newWire(t *testing.T, network, address string) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{addr: l.Addr().String(), ends: map[int]func(){}}
+	w := &wire{addr: l.Addr().String(), network: network, address: address, ends: map[int]func(){}}
 	ctx, end := context.WithCancel(context.Background())
 	t.Cleanup(func() { end(); l.Close() })
 	go func() {
@@ -37,14 +38,14 @@ func newWire(t *testing.T, network, address string) *wire {
 			if err != nil {
 				return
 			}
-			go w.join(ctx, near, network, address)
+			go w.join(ctx, near)
 		}
 	}()
 	return w
 }
 
 // join connects a caller with the other end until one of them, or the test, ends.
-func (w *wire) join(ctx context.Context, near net.Conn, network, address string) {
+func (w *wire) join(ctx context.Context, near net.Conn) {
 	defer near.Close()
 	leave, ok := w.enter(near)
 	if !ok {
@@ -52,6 +53,7 @@ func (w *wire) join(ctx context.Context, near net.Conn, network, address string)
 	}
 	defer leave()
 	w.pass()
+	network, address := w.end()
 	far, err := net.Dial(network, address)
 	if err != nil {
 		return
@@ -94,6 +96,19 @@ func (w *wire) sever() (mend func()) {
 		defer w.mu.Unlock()
 		w.severed = false
 	}
+}
+
+// lead leads new connections to another end.
+func (w *wire) lead(network, address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.network, w.address = network, address
+}
+
+func (w *wire) end() (network, address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.network, w.address
 }
 
 // copy passes on what one end sends, and then closes both.

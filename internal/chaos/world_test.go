@@ -105,6 +105,8 @@ type world struct {
 	numbers   map[string]string // by device
 
 	takeovers takeovers
+	shifts    int // how often a wall clock was moved
+	outages   outages
 	seen      []chaos.Violation // during the run, beside what the judge finds
 
 	boots []time.Duration
