@@ -68,7 +68,7 @@ var layers = map[string]string{
 	"internal/network":                  "internal/postern",
 	"internal/network/networktest":      "internal/network internal/postern",
 	"internal/store":                    "internal/db internal/failpoint internal/postern internal/words",
-	"internal/db":                       "",
+	"internal/db":                       "internal/failpoint",
 	"internal/db/dbcopy":                "",
 	"internal/db/dbtest":                "",
 	"internal/store/storetest":          "",

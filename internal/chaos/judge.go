@@ -22,12 +22,15 @@ func (v Violation) String() string { return fmt.Sprintf("%s %s: %s", v.Rule, v.I
 
 // Evidence is everything that the judge examines.
 type Evidence struct {
-	Calls  []Call  // the driver's ledger
-	Posts  []Post  // the receiver's ledger
-	Vendor []Entry // the vendor's ledger
-	State  State   // the database, after everything had settled and the gateway was stopped
-	Leaks  []Leak  // secrets and texts in the gateway's log
-	Swept  bool    // the storage was swept after everything had settled
+	Calls    []Call   // the driver's ledger
+	Posts    []Post   // the receiver's ledger
+	Vendor   []Entry  // the vendor's ledger
+	State    State    // the database, after everything had settled and the gateway was stopped
+	Leaks    []Leak   // secrets and texts in the gateway's log
+	Followed Followed // by a reader of the log; empty if there was none
+	Woken    Woken    // by another server, if it was tried
+
+	Swept bool // the storage was swept after everything had settled
 
 	// Interrupted is the maximum number of attempts that a kill or a fault cut short
 	// before a frame left. The gateway cannot know that none did, so it does not refund
@@ -50,6 +53,8 @@ func Judge(e Evidence) []Violation {
 	j.posts()
 	j.quota()
 	j.log()
+	j.followed()
+	j.woken()
 	return j.sorted()
 }
 

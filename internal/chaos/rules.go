@@ -36,6 +36,8 @@ const (
 	NotInLog         Rule = "4-not-in-log"        // an event was posted that is not in the log
 	BadPost          Rule = "4-bad-post"          // signature or form
 	BadEvent         Rule = "4-bad-event"         // an event's body contradicts its row, or its time runs backwards
+	Skipped          Rule = "4-skipped"           // a reader that followed the log was not sent an event
+	WokenLate        Rule = "4-woken-late"        // another server's changes were noticed only because the server looked
 	SequenceHole     Rule = "4-sequence-hole"     // a device's events are not 1, 2, 3, …
 	QuotaOff         Rule = "5-quota-off"         // used is not accepted − refunded
 	BytesOff         Rule = "5-bytes-off"         // the count of stored bytes is not what is stored

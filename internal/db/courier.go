@@ -204,6 +204,9 @@ func (c *courier) receive(ctx context.Context, conn *pgx.Conn) error {
 // deliver wakes the listeners for a payload. A later release may send what this one cannot
 // read.
 func (c *courier) deliver(payload string) {
+	if losesNotices() {
+		return
+	}
 	var n notice
 	err := json.Unmarshal([]byte(payload), &n)
 	switch {
@@ -226,6 +229,7 @@ func (n notice) list() (wakes []Wake) {
 // poll makes all listeners look for themselves now and then.
 func (c *courier) poll(ctx context.Context) {
 	for sleep(ctx, pollInterval) == nil {
+		polled()
 		c.hub.publishAnything()
 	}
 }

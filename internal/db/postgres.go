@@ -44,7 +44,7 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	config.DialFunc = limitedDial(opts.AnswerLimit)
 	name, take := serverName(), takeServerLock
 	if opts.Nodes {
-		db.dialect.turn, take = writersTurn, shareServerLock(opts.turnLimit)
+		db.dialect.turn, take = turnOf(writersTurn), shareServerLock(opts.turnLimit)
 	}
 	db.writeDB, db.read = openPool(config, name, 1), openPool(config, "postern", db.dialect.readers)
 	db.clock.query = serverClock

@@ -87,6 +87,8 @@ const (
 	LoseFile          Mistake = "lose-file"      // a sweep removes the contents of files
 	ForgetBytes       Mistake = "forget-bytes"   // contents that are removed stay in the count
 	StayConnected     Mistake = "stay-connected" // a server whose lease has ended goes on
+	LoseNotices       Mistake = "lose-notices"   // what other servers have changed wakes nobody
+	WriteOutOfTurn    Mistake = "write-out-of-turn"
 )
 
 // Chosen reports whether NeverFinish and NeverTake apply to the message with a network

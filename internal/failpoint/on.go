@@ -72,6 +72,11 @@ func At(p Point) error {
 // Makes reports whether the run makes a mistake, for mistakes that are made every time.
 func Makes(m Mistake) bool { return m == mistake }
 
+// Note writes on standard error that something has happened which tests count.
+func Note(what string) {
+	fmt.Fprintf(os.Stderr, `{"msg":"fail point","note":%q}`+"\n", what)
+}
+
 // Slips reports whether a mistake is made this time, which is the third and then every
 // twentieth.
 func Slips(m Mistake) bool {
