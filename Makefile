@@ -91,7 +91,7 @@ failpoint-test:
 
 # The programs that chaos starts are built without the race detector in any case.
 chaos-test: ## run the short form of the chaos tests
-	$(GO) test $(QUICK) -timeout 60m -skip 'LostServers|RollingUpgrade|ProductionCheck' ./internal/chaos
+	$(GO) test $(QUICK) -timeout 60m -skip 'LostServers|RollingUpgrade|ProductionCheck|LostNotices|StandbyThatLags|MistakesOfSharing' ./internal/chaos
 
 .PHONY: openapi docs-assets lint-api
 openapi: ## update the OpenAPI document, its examples and the golden files (docs/decisions/0008)
