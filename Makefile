@@ -102,6 +102,10 @@ openapi: ## update the OpenAPI document, its examples and the golden files (docs
 lint-api: build ## check the OpenAPI document with Redocly and Spectral (npm, pinned)
 	@./scripts/lint-api
 
+.PHONY: clients-check
+clients-check: ## generate clients from the OpenAPI document (npm and Go, pinned), and compile them with every event
+	@./scripts/clients-check
+
 docs-assets: ## copy the script for /docs from its npm package
 	@./scripts/docs-assets
 
@@ -127,6 +131,7 @@ test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each
 	./scripts/production-check
 	$(GO) test ./internal/testkit -count=1 -run 'HardTexts|LargeFile' -texts 5000 -largest 100 -timeout 60m -v
 	cd internal/dash/browsertest && $(GO) test . -count=1 -run TestT13HostileTextNeverRuns -timeout 60m -v -args -strings 200
+	./scripts/clients-check
 	./scripts/fuzz $(LONG)
 	./scripts/fuzz $(LONG_DOCUMENT) FuzzDocument
 	$(GO) test ./internal/chaos -count=1 -run 'Point|Saboteur' -everything -v -timeout 20m
