@@ -91,7 +91,8 @@ func (c *Cluster) Kill(tb testing.TB) {
 	}
 }
 
-// Hold stops all processes of the server until release is called.
+// Hold stops all processes of the server, as a machine does that has too much to do, until release is called. It
+// works on Linux only.
 func (c *Cluster) Hold(tb testing.TB) (release func()) {
 	tb.Helper()
 	c.signal(tb, syscall.SIGSTOP, syscall.SIGSTOP)
