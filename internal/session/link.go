@@ -79,7 +79,7 @@ func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkR
 func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.LinkRow, end context.CancelCauseFunc) {
 	changes := e.g.Sessions.WatchLink(d.ID)
 	defer changes.Close()
-	over := time.NewTimer(time.Until(l.ExpiresAt.Std()))
+	over := time.NewTimer(timeLeft(e.db, l))
 	defer over.Stop()
 	for {
 		now, open, err := e.g.Sessions.OpenLink(ctx, d)
@@ -89,7 +89,7 @@ func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.Lin
 			end(nil)
 			return
 		case open:
-			over.Reset(time.Until(now.ExpiresAt.Std()))
+			over.Reset(timeLeft(e.db, now))
 		default:
 			over.Stop()
 		}
@@ -149,10 +149,13 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 	return e.endLink(ctx, h.link, status, reason)
 }
 
+// timeLeft is how much time an attempt has, by the clock of the database, which set its end.
+func timeLeft(db *store.Store, l store.LinkRow) time.Duration { return l.ExpiresAt.Std().Sub(db.Now().Std()) }
+
 // hasTime reports whether an attempt whose codes have expired has time for more.
 func (e *Engine) hasTime(ctx context.Context, d postern.Device, l store.LinkRow) bool {
 	now, open, err := e.g.Sessions.OpenLink(ctx, d)
-	return err == nil && open && now.ID == l.ID && time.Until(now.ExpiresAt.Std()) >= codesAgain
+	return err == nil && open && now.ID == l.ID && timeLeft(e.db, now) >= codesAgain
 }
 
 // endLink ends an attempt without a link.
