@@ -91,6 +91,10 @@ func (a *API) build(sandbox bool) (*huma.OpenAPI, error) {
 // with 404.
 func (a *API) Handler() http.Handler { return a.problems.Routed(a.mux) }
 
+// EndStreams ends the streams that are open, and each one that is opened later as soon as it
+// has begun. Their clients reconnect. Other requests go on.
+func (a *API) EndStreams() { a.streams.end() }
+
 // TellRate announces a rate on an answer that names none yet: what the key of the request
 // has left or, without a valid key, how many refused credentials the address has left. A
 // key that came in plain text is not looked at.

@@ -63,7 +63,7 @@ func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (
 	if err != nil {
 		return nil, err
 	}
-	return h.streams.answer(q, func(s *stream) {
+	return h.streams.answer(q, func(ctx context.Context, s *stream) {
 		if after != "" || s.place(log.Start()) {
 			h.follow(ctx, q, log, s)
 		}

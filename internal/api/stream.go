@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -22,12 +23,16 @@ type streams struct {
 	pulse    time.Duration // between heartbeats
 	patience time.Duration // with a reader that takes nothing
 
+	serving context.Context // of all streams, until the server stops
+	end     context.CancelFunc
+
 	*places
 }
 
 func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams {
+	serving, end := context.WithCancel(context.Background())
 	return &streams{
-		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite,
+		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, serving: serving, end: end,
 		places: newPlaces(maxStreams, maxAllStreams,
 			tooMany(streamPulse,
 				fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams)),
@@ -36,8 +41,8 @@ func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams 
 }
 
 // answer returns a stream that body writes, one of those that the workspace may
-// have open.
-func (o *streams) answer(q *request, body func(*stream)) (*huma.StreamResponse, error) {
+// have open. The context of body ends with the request, and when the server stops.
+func (o *streams) answer(q *request, body func(context.Context, *stream)) (*huma.StreamResponse, error) {
 	done, err := o.take(q.caller.Workspace())
 	if err != nil {
 		return nil, err
@@ -45,13 +50,16 @@ func (o *streams) answer(q *request, body func(*stream)) (*huma.StreamResponse, 
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer done()
 		r, w := humago.Unwrap(hc)
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(o.serving, cancel)()
 		s := &stream{w: w, ctl: http.NewResponseController(w), patience: o.patience}
 		s.w.Header().Set("Content-Type", spec.Stream)
 		s.w.Header().Set("X-Accel-Buffering", "no") // nginx collects responses otherwise
 		s.w.WriteHeader(http.StatusOK)
 		s.started = r.Method != http.MethodHead && s.ctl.Flush() == nil
 		if s.started {
-			body(s)
+			body(ctx, s)
 		}
 	}}, nil
 }

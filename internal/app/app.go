@@ -84,7 +84,8 @@ type App struct {
 	counts     *metrics.Metrics
 	servers    []*server
 	front      *web.Door          // of the public port
-	streams    context.CancelFunc // ends the streams
+	endStreams func()             // of the API
+	abort      context.CancelFunc // ends the requests that are still in flight
 	later      sync.WaitGroup     // work that continues after its request and needs the database
 	closers    []func() error
 }
@@ -293,7 +294,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 		return err
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	a.streams = cancel
+	a.abort = cancel
 	a.serve(requests, door.Listen(public), door)
 	a.serve(requests, lateOps.Listen(opsL), obs.OwnHost(a.cfg.OpsAddr, ops))
 	commands := adminHandler(a.gateway, a.people, a.URL())
@@ -319,6 +320,7 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.endStreams = rest.EndStreams
 	return web.New(web.Options{
 		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate,
 		Observe:   a.counts.Requested,
@@ -531,14 +533,15 @@ func serveUntilShutdown(s *server) error {
 	return err
 }
 
-// drain finishes the requests in flight. It ends streams, which would never finish; their
-// clients reconnect.
+// drain finishes the requests in flight, and ends those that take longer than drainTimeout.
+// Streams would never finish, so it ends them after streamGrace; their clients reconnect.
 func (a *App) drain(ctx context.Context) {
+	defer a.abort()
+	defer time.AfterFunc(streamGrace, a.endStreams).Stop()
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	var group errgroup.Group // without a context, so that a failing server does not stop the others
 	for _, s := range a.servers {
-		s.http.RegisterOnShutdown(func() { time.AfterFunc(streamGrace, a.streams) })
 		group.Go(func() error { return s.http.Shutdown(ctx) })
 	}
 	if err := group.Wait(); err != nil {
@@ -548,8 +551,8 @@ func (a *App) drain(ctx context.Context) {
 
 // Close closes the server. Run calls it, so call it only for a server that never ran.
 func (a *App) Close() error {
-	if a.streams != nil {
-		a.streams()
+	if a.abort != nil {
+		a.abort()
 	}
 	var errs []error
 	for _, closer := range slices.Backward(a.closers) {

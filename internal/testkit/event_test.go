@@ -61,19 +61,28 @@ func TestLogHasTheBytesOfTheWebhooks(t *testing.T) {
 	}
 }
 
-// streamed are the first n events behind one, from the stream.
-func streamed(t *testing.T, k *testkit.Kit, c *testkit.Client, after string, n int) (list []string) {
+// openStream follows the events after one, or the new ones if after is empty.
+func openStream(t *testing.T, k *testkit.Kit, c *testkit.Client, after string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, k.URL()+"/v1/events/stream", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.Key)
-	req.Header.Set("Last-Event-ID", after)
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
 	res, err := testkit.Transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return res
+}
+
+// streamed returns the first n events after one, from the stream.
+func streamed(t *testing.T, k *testkit.Kit, c *testkit.Client, after string, n int) (list []string) {
+	t.Helper()
+	res := openStream(t, k, c, after)
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	for len(list) < n && lines.Scan() {

@@ -9,7 +9,7 @@ import (
 
 // NewServer returns a server with the deadlines and limits that every listener
 // of ours has. The context of each request derives from requests, so that its
-// end ends requests that would never finish, such as streams.
+// end ends every request.
 func NewServer(requests context.Context, h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,
