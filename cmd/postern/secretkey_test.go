@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -36,7 +35,7 @@ func withKeys(t *testing.T, dir string, do func(s *store.Store, name, place stri
 func killWhen(t *testing.T, dir, says string) {
 	t.Helper()
 	var errs output
-	cmd := program(context.Background(), &errs, &errs, "serve", "--data-dir", dir, "--sandbox", "--addr", "127.0.0.1:0",
+	cmd := program(t.Context(), &errs, &errs, "serve", "--data-dir", dir, "--sandbox", "--addr", "127.0.0.1:0",
 		"--ops-addr", "127.0.0.1:0")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -45,7 +44,9 @@ func killWhen(t *testing.T, dir, says string) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
+		t.Errorf("the server ended by itself: %v", err)
+	}
 }
 
 // A server that is killed at any point of a rotation goes on with it, and no value is lost.

@@ -59,7 +59,7 @@ func examineKeys(ctx context.Context, cfg config.Data) error {
 	}
 	needed, err := transfer.SecretKeys(ctx, placeOf(cfg))
 	if err != nil || len(needed) == 0 {
-		return nil //nolint:nilerr // as above
+		return nil //nolint:nilerr // reported by the check of the database
 	}
 	k := &secretKeys{path: cfg.KeyFile()}
 	if k.file, err = seal.LoadKeys(k.path); err != nil {

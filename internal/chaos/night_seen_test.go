@@ -44,7 +44,7 @@ func saying(ready bool, reasons []string) string {
 // fresh makes each request on a new connection, as a load balancer or a new client does.
 var fresh = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// fetch returns the status and the body of an answer; 0 if there is none.
+// fetch returns the status and the body of the response, or 0 and nil if there is none.
 func fetch(url string) (int, []byte) {
 	res, err := fresh.Get(url)
 	if err != nil {

@@ -164,7 +164,7 @@ func alertNames(t *testing.T) (names []string) {
 	return names
 }
 
-// value is the newest value of a metric of a server; 0 if there is none.
+// value returns the latest value of a metric of the server with a fault, or 0 if there is none.
 func (p *prometheus) value(fault, metric string) (v float64) {
 	query := fmt.Sprintf(`%s{instance=%q}`, metric, fault)
 	_, body := fetch(p.url + "/api/v1/query?" + url.Values{"query": {query}}.Encode())

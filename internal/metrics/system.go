@@ -109,10 +109,10 @@ func collect(st store.SystemStatus, read time.Time, gauge func(d *prometheus.Des
 	gauge(nodes, float64(st.Servers))
 }
 
-// since is how long ago a moment was, in seconds; 0 if there is none.
+// since returns the seconds from t until now, or 0 if t is zero.
 func since(t postern.Time) float64 { return age(t, time.Now()) }
 
-// age is how long before another one a moment was, in seconds; 0 if there is none.
+// age returns the seconds from t until now, or 0 if t is zero or later than now.
 func age(t postern.Time, now time.Time) float64 {
 	if t == 0 {
 		return 0

@@ -150,7 +150,9 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 }
 
 // timeLeft is how much time an attempt has, by the clock of the database, which set its end.
-func timeLeft(db *store.Store, l store.LinkRow) time.Duration { return l.ExpiresAt.Std().Sub(db.Now().Std()) }
+func timeLeft(db *store.Store, l store.LinkRow) time.Duration {
+	return l.ExpiresAt.Std().Sub(db.Now().Std())
+}
 
 // hasTime reports whether an attempt whose codes have expired has time for more.
 func (e *Engine) hasTime(ctx context.Context, d postern.Device, l store.LinkRow) bool {
