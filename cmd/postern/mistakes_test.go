@@ -19,7 +19,7 @@ type mistake struct {
 
 const ca = "POSTERN_NETWORK_ROOT_KEY=0000000000000000000000000000000000000000000000000000000000000000"
 
-// mistakes are 42 ways to get a setting wrong. DIR stands for an empty directory, and OLD for the data directory of a
+// mistakes are 44 ways to get a setting wrong. DIR stands for an empty directory, and OLD for the data directory of a
 // server whose secret key is gone.
 var mistakes = map[string]mistake{
 	// unknown and mistyped names
@@ -45,6 +45,8 @@ var mistakes = map[string]mistake{
 	"pace in words":               {env: []string{"POSTERN_PACE=slow"}, exit: 2, says: []string{"POSTERN_PACE", `"slow"`, "30/min"}},
 	"pace with a wrong unit":      {env: []string{"POSTERN_PACE=30/sec"}, exit: 2, says: []string{"POSTERN_PACE", `"30/sec"`, "30/min"}},
 	"pace of zero":                {env: []string{"POSTERN_PACE=0/min"}, exit: 2, says: []string{"POSTERN_PACE", `"0/min"`, "1 to 1000"}},
+	"rate in words":               {env: []string{"POSTERN_CONNECT_RATE=fast"}, exit: 2, says: []string{"POSTERN_CONNECT_RATE", `"fast"`}},
+	"negative rate":               {env: []string{"POSTERN_CONNECT_RATE=-1"}, exit: 2, says: []string{"POSTERN_CONNECT_RATE", "200"}},
 	"log level":                   {env: []string{"POSTERN_LOG_LEVEL=warning"}, exit: 2, says: []string{"POSTERN_LOG_LEVEL", `"warning"`, "debug, info, warn, error", "nearest one is warn"}},
 	"log format":                  {args: []string{"serve", "--log-format", "txt"}, exit: 2, says: []string{"--log-format", `"txt"`, "nearest one is text"}},
 	"network":                     {env: []string{"POSTERN_TRUSTED_PROXIES=10.0.0.0/33"}, exit: 2, says: []string{"POSTERN_TRUSTED_PROXIES", `"10.0.0.0/33"`, "10.0.0.0/8"}},

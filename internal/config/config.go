@@ -134,6 +134,7 @@ type Server struct {
 	NetworkRootKey string `env:"POSTERN_NETWORK_ROOT_KEY" placeholder:"HEX" help:"Root key of that vendor: 32 bytes in hex."`
 	NetworkCA      string `name:"network-ca" env:"POSTERN_NETWORK_CA" placeholder:"FILE" help:"TLS certificate authority of that vendor, as PEM."`
 	Pace           Pace   `env:"POSTERN_PACE" placeholder:"PACE" help:"How fast a device may send, unless it has its own pace: off, or limits such as \"30/min,5 new chats/min\", which is the default on the real network. Replies are never delayed."`
+	ConnectRate    int    `env:"POSTERN_CONNECT_RATE" default:"200" placeholder:"NUMBER" help:"How many devices this server connects to the network per second at most, after a start or an outage (${default}; 0 for no limit)."`
 	DeviceName     string `env:"POSTERN_DEVICE_NAME" default:"Postern" help:"Name shown on the phone under linked devices (${default})."`
 
 	AllowPrivateWebhooks Switch         `env:"POSTERN_ALLOW_PRIVATE_WEBHOOKS" default:"off" help:"Allow http and private addresses for webhooks, for development."`
@@ -166,6 +167,9 @@ func (s *Server) Validate() error {
 	}
 	if s.ShutdownDelay < 0 || s.ShutdownDelay > maxShutdownDelay {
 		errs = append(errs, fmt.Errorf("POSTERN_SHUTDOWN_DELAY must be from 0s to %s, such as 5s", maxShutdownDelay))
+	}
+	if s.ConnectRate < 0 {
+		errs = append(errs, errors.New("POSTERN_CONNECT_RATE must be the connections per second, such as 200, or 0 for no limit"))
 	}
 	if _, err := s.RootKey(); err != nil {
 		errs = append(errs, err)

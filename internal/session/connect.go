@@ -10,6 +10,8 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
+
+	"golang.org/x/time/rate"
 )
 
 // connect runs one connection until it ends, and returns how long to wait before
@@ -54,15 +56,28 @@ func (h *host) run(ctx context.Context) error {
 	return h.session.Run(ctx, h)
 }
 
-// admit waits for a slot among the connections that are being opened. The first
-// call of release frees it; further calls do nothing.
+// newDials returns the limiter of connections per second; 0 means no limit.
+func newDials(perSecond int) *rate.Limiter {
+	if perSecond == 0 {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
+	return rate.NewLimiter(rate.Limit(perSecond), parallelConnects)
+}
+
+// admit waits for a slot among the connections that are being opened, and for the rate of
+// connections. The first call of release frees the slot; further calls do nothing.
 func (e *Engine) admit(ctx context.Context) (release func(), err error) {
 	select {
 	case e.connects <- struct{}{}:
-		return sync.OnceFunc(func() { <-e.connects }), nil
+		release = sync.OnceFunc(func() { <-e.connects })
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if err := e.dials.Wait(ctx); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // ended records why a connection ended and decides when to try again.

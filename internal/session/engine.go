@@ -27,6 +27,7 @@ import (
 	"postern/internal/store"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 )
 
 // Options configure an Engine.
@@ -43,6 +44,8 @@ type Options struct {
 	// Left is what the previous process left in its record.
 	Left blackbox.Left
 	Pace postern.Pace // of devices whose owner did not set one; a zero member means no limit
+	// ConnectRate is how many connections are opened per second at most; 0 means no limit.
+	ConnectRate int
 	// Leases say for which devices this server works; nil: for all.
 	Leases *lease.Holder
 }
@@ -67,6 +70,7 @@ type Engine struct {
 	previews           *fair.Shares // links of messages of all devices that are looked up
 
 	connects chan struct{} // a slot for each connection that is being opened
+	dials    *rate.Limiter // of connections
 
 	mu          sync.Mutex
 	pacers      map[postern.DeviceID]*pacer // of devices without a connection that sent something lately
@@ -88,6 +92,7 @@ func New(opts Options) *Engine {
 		suspects: guilty, probation: newProbation(guilty),
 		uploads: fair.New(allUploads), downloads: fair.New(allDownloads), previews: fair.New(allPreviews),
 		connects:    make(chan struct{}, parallelConnects),
+		dials:       newDials(opts.ConnectRate),
 		pacers:      map[postern.DeviceID]*pacer{},
 		supervisors: map[postern.DeviceID]*supervisor{}, live: map[postern.DeviceID]*liveSession{},
 	}
