@@ -27,7 +27,7 @@ import (
 var (
 	run  = flag.Bool("figures", false, "measure the figures")
 	only = flag.String("only", "", "measure one subject: devices, accept, device, inbound, link, files, deliver, slow, "+
-		"recover, isolate, memory, empty, pages, search, neighbour or nodes")
+		"recover, isolate, memory, empty, pages, search, neighbour, nodes or scale")
 	out   = flag.String("out", "", "write the table to this file and .md, the samples to this file and .txt")
 	short = flag.Duration("time", 2*time.Second, "how long each sample takes")
 )
@@ -93,7 +93,7 @@ func (f figure) String() string {
 type subject struct {
 	name    string
 	measure func(*testing.T) []figure
-	within  bool // its figures belong to another subject too, so a run of all leaves it out
+	apart   bool // a run of all leaves it out: its figures belong to another subject, too, or it takes long
 }
 
 func subjects() []subject {
@@ -109,18 +109,19 @@ func subjects() []subject {
 		{name: "recover", measure: recovery},
 		{name: "isolate", measure: isolate},
 		{name: "memory", measure: memory},
-		{name: "empty", measure: empty, within: true},
+		{name: "empty", measure: empty, apart: true},
 		{name: "pages", measure: pages},
 		{name: "search", measure: search},
 		{name: "neighbour", measure: neighbour},
 		{name: "nodes", measure: nodes},
+		{name: "scale", measure: scale, apart: true},
 	}
 }
 
 // subjectsNamed returns the subject with a name; "" means all.
 func subjectsNamed(name string) []subject {
 	return slices.DeleteFunc(subjects(), func(s subject) bool {
-		return name != s.name && (name != "" || s.within)
+		return name != s.name && (name != "" || s.apart)
 	})
 }
 
@@ -175,7 +176,7 @@ func TestFigures(t *testing.T) {
 		})
 	}
 	fmt.Fprintf(&table,
-		"\nLoad at end %s. Each figure is the median of %d samples, taken in turn with its bare limit.\n", load(),
+		"\nLoad at end %s. Each figure is the median of %d samples, taken in turn with its bare limit; those of scale are single ones.\n", load(),
 		rounds)
 	t.Log("\n" + table.String())
 	if *out != "" {

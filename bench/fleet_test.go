@@ -25,17 +25,18 @@ import (
 // fleetOf measures the gateway's process, with the simulated vendor in a separate
 // process, over TLS.
 type fleetOf struct {
-	t       *testing.T
-	dir     string
-	bin     string
-	prefix  []string // a command that runs the gateway, such as nice
-	network []string // the gateway's flags for the vendor
-	vendor  bare.Remote
-	env     []string // of the gateway and of commands, beside that of this process
-	gateway *exec.Cmd
-	url     string
-	keys    []string // one workspace holds 50 devices
-	devices []string // their ids
+	t         *testing.T
+	dir       string
+	bin       string
+	prefix    []string // a command that runs the gateway, such as nice
+	network   []string // the gateway's flags for the vendor
+	vendor    bare.Remote
+	vendorPID int      // id of the vendor's process
+	env       []string // of the gateway and of commands, beside that of this process
+	gateway   *exec.Cmd
+	url       string
+	keys      []string // one workspace holds 50 devices
+	devices   []string // their ids
 }
 
 const lookEach = 20 * time.Millisecond // a plan allows only so many requests
@@ -69,6 +70,7 @@ func (f *fleetOf) startVendor(prefix []string) {
 	if err := cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
+	f.vendorPID = cmd.Process.Pid
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err != nil {
 		f.t.Fatal(err)
@@ -305,9 +307,12 @@ func (f *fleetOf) residentLater(what string) figure {
 	}
 }
 
-func (f *fleetOf) residentNow() float64 {
+func (f *fleetOf) residentNow() float64 { return f.residentOf(f.gateway.Process.Pid) }
+
+// residentOf returns the resident memory of a process in kB.
+func (f *fleetOf) residentOf(pid int) float64 {
 	f.t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.gateway.Process.Pid))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		f.t.Fatal(err)
 	}

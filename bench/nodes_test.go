@@ -67,9 +67,8 @@ type servers struct {
 
 func newServers(t *testing.T, e engine, n int) *servers {
 	t.Helper()
-	s := &servers{fleetOf: newFleet(t), name: fmt.Sprintf("%s, %d server(s)", e.name, n), database: e.url(t)}
-	s.useDatabase(s.database)
-	s.env = append(s.env, "POSTERN_PACE=off", "POSTERN_MEDIA_URL=file://"+filepath.Join(s.dir, "media"))
+	s := prepareServers(t, e)
+	s.name = fmt.Sprintf("%s, %d server(s)", e.name, n)
 	for i := range n {
 		cmd, url := s.start([]string{"data", "data2", "data3"}[i])
 		s.cmds, s.urls = append(s.cmds, cmd), append(s.urls, url)
@@ -84,6 +83,15 @@ func newServers(t *testing.T, e engine, n int) *servers {
 		s.paused = append(s.paused, s.receive(s.keys[0], count(&s.late), "message.received"))
 	}
 	s.all("pause")
+	return s
+}
+
+// prepareServers prepares a database and a vendor for servers.
+func prepareServers(t *testing.T, e engine) *servers {
+	t.Helper()
+	s := &servers{fleetOf: newFleet(t), database: e.url(t)}
+	s.useDatabase(s.database)
+	s.env = append(s.env, "POSTERN_PACE=off", "POSTERN_MEDIA_URL=file://"+filepath.Join(s.dir, "media"))
 	return s
 }
 
