@@ -102,10 +102,8 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 	if err := t.Exec(w.dialect.begin); err != nil {
 		return nil, unavailable(err)
 	}
-	if w.dialect.turn != "" {
-		if err := t.Exec(w.dialect.turn); err != nil {
-			return nil, errors.Join(unavailable(err), w.rollback(t))
-		}
+	if err := w.takeTurn(t); err != nil {
+		return nil, errors.Join(unavailable(err), w.rollback(t))
 	}
 	if err := t.runGroup(savepoints); err != nil {
 		return nil, errors.Join(err, w.rollback(t))
@@ -125,6 +123,24 @@ func (w *writer) transact(savepoints bool) (wakes []Wake, err error) {
 		return nil, errors.Join(err, w.rollback(t))
 	}
 	return t.wakes, nil
+}
+
+// takeTurn makes the other servers wait until the transaction has ended. PostgreSQL gets the statement with the
+// first ones of the group, in one round trip. While others write, it gets it alone, and what was handed over
+// during the wait joins the group.
+func (w *writer) takeTurn(t *Tx) error {
+	if w.dialect.turn == "" {
+		return nil
+	}
+	if err := t.Exec(w.dialect.turn); err != nil || !w.crowded || !t.gathers {
+		return err
+	}
+	if err := t.send(); err != nil {
+		return err
+	}
+	w.takeIn()
+	w.group = w.scheduler.fill(w.group, time.Now())
+	return nil
 }
 
 // rollback ends a transaction that failed. A connection that cannot roll back is dropped.

@@ -45,11 +45,12 @@ const (
 	// Several servers on one PostgreSQL database: what is sent to the others at most before
 	// they are told to look at everything; the size of a notification, for which PostgreSQL
 	// allows 8,000 bytes, and what an id needs besides itself; how often all listeners look
-	// for themselves; and how long a server may be silent within a transaction while the
-	// others wait for their turn to write.
+	// for themselves; how long a server may be silent within a transaction while the
+	// others wait for their turn to write; and from which wait on it has noticed the others.
 	maxNotices   = 10_000
 	noticeSize   = 7000
 	noticeMargin = 8
 	pollInterval = 15 * time.Second
 	turnLimit    = 3 * time.Second
+	turnNoticed  = time.Millisecond
 )

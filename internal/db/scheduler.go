@@ -104,8 +104,13 @@ func (q *scheduler) next(now time.Time) (group []request) {
 	maps.DeleteFunc(q.seen, func(_ string, v visit) bool {
 		return v.group < q.group-activeGroups || now.Sub(v.at) > activeTime
 	})
+	return q.fill(make([]request, 0, min(len(q.waiting), groupSize)), now)
+}
+
+// fill adds to the group at hand what may be in it of what waits.
+func (q *scheduler) fill(group []request, now time.Time) []request {
 	most, waiting := q.most(now), q.waiting
-	group, q.waiting = make([]request, 0, min(len(waiting), groupSize)), nil
+	q.waiting = nil
 	for _, r := range waiting {
 		if len(group) < groupSize && q.rests(r, now).IsZero() && q.take(r, most) {
 			group = append(group, r)

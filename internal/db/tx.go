@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Tx is a transaction of the writer, shared by all writes of a group. Its
@@ -81,9 +82,12 @@ func (t *Tx) send() error {
 	if len(t.gathered) == 0 {
 		return nil
 	}
-	list := t.gathered
+	list, began := t.gathered, time.Now()
 	t.gathered = nil
 	err := guarded(t.w.log, "the statements of a group", func() error { return t.w.together(t.ctx, list) })
+	if list[0].query == t.w.dialect.begin { // so the turn is among them
+		t.w.crowded = time.Since(began) > turnNoticed
+	}
 	return t.ran(err, false)
 }
 

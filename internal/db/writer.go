@@ -41,6 +41,7 @@ type writer struct {
 	log       *slog.Logger
 	scheduler scheduler
 	group     []request // being written
+	crowded   bool      // the last group waited for its turn among the servers
 
 	carried []request // of Later, from groups whose connection was lost
 	owed    []Wake    // of groups whose commit got no response
