@@ -194,6 +194,46 @@ func TestTestEvent(t *testing.T) {
 	})
 }
 
+func TestVerificationIsADeliveryThatIsNotRetried(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
+		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("enterprise")
+		made := mine.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a","events":["*"]}`)
+		made.want(http.StatusCreated, "")
+		id := postern.EndpointID(made.member("id"))
+		at := postern.TimeOf(time.Now())
+		event := postern.NewEventID()
+		o := store.FinishHandshake{EndpointID: id, URL: "https://hooks.test/a", Attempts: 1, Post: store.HandshakePost{
+			EventID: event, Body: []byte(`{"eventId":"` + event + `","type":"webhook.verification"}`), Number: 1,
+			At: at, Ended: at + 42, HTTPStatus: 200, Reason: "challenge", Answer: "welcome",
+		}}
+		if err := mine.db.Endpoints.FinishHandshake(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		hook := "/v1/webhooks/" + string(id)
+		for query, want := range map[string]int{
+			"": 1, "?type=webhook.verification": 1, "?type=webhook.*": 1, "?type=webhook.test": 0, "?type=message.*": 0,
+			"?status=exhausted": 1, "?status=pending": 0,
+		} {
+			if l := mine.do("GET", hook+"/deliveries"+query, "").list(); len(l.Data) != want {
+				t.Errorf("%s: %d deliveries, want %d", query, len(l.Data), want)
+			}
+		}
+		d := mine.shown(postern.DeliveryID(mine.do("GET", hook+"/deliveries", "").list().Data[0].ID))
+		if d.Type != postern.WebhookVerification || d.LastReason != "challenge" || d.Event == nil ||
+			d.Event.EventID != string(event) || len(d.AttemptLog) != 1 {
+			t.Fatalf("the delivery is %+v", d)
+		}
+		if a := d.AttemptLog[0]; a.Number != 1 || a.Status != 200 || a.DurationMs != 42 || a.Answer != "welcome" ||
+			*a.Reason != "challenge" {
+			t.Errorf("its attempt is %+v", a)
+		}
+		retry := mine.do("POST", "/v1/deliveries/"+string(d.ID)+"/retry", "")
+		if p := retry.want(http.StatusConflict, postern.NotRetriable); !strings.Contains(p.Detail, "verify the endpoint") {
+			t.Errorf("the refusal says %q", p.Detail)
+		}
+	})
+}
+
 func TestReplay(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, url func(testing.TB) string) {
 		mine := newServerOn(t, url(t), fakeSandbox{}).tenant("enterprise")

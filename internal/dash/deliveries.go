@@ -26,7 +26,7 @@ func (d deliveries) list(w http.ResponseWriter, r *http.Request, v visit) error 
 	}
 	view := page.DeliveriesView{
 		ID: string(e.ID), URL: e.URL, Type: r.FormValue("type"),
-		Types: append(eventPatterns()[1:], string(postern.WebhookTest)),
+		Types: append(eventPatterns()[1:], string(postern.WebhookTest), string(postern.WebhookVerification)),
 	}
 	q := gateway.DeliveryQuery{Page: paging.Page{Cursor: r.FormValue("after")}}
 	switch s := postern.DeliveryStatus(r.FormValue("status")); s {
@@ -68,6 +68,10 @@ func outcome(one postern.Delivery) string {
 	switch {
 	case one.Attempts == 0:
 		return "None yet"
+	case one.LastReason == "challenge":
+		return "Wrong challenge"
+	case one.LastReason == "signature":
+		return "Wrong signature"
 	case one.LastStatus != 0:
 		return "HTTP " + strconv.Itoa(one.LastStatus)
 	}
@@ -98,7 +102,8 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 		Headers: []page.Header{
 			{Name: "Content-Type", Value: "application/json"}, {Name: "webhook-id", Value: string(l.EventID)},
 		},
-		Retry: v.mayHook(postern.WebhooksWrite) && e.Status == postern.EndpointActive,
+		Retry: v.mayHook(postern.WebhooksWrite) && e.Status == postern.EndpointActive &&
+			l.Type != postern.WebhookVerification,
 	}
 	if l.DeviceID != "" {
 		of, err := d.devicesNamed(r.Context(), v, []postern.DeviceID{l.DeviceID})
@@ -171,16 +176,6 @@ func whyEndpoint(plan postern.Plan, e postern.Endpoint) page.Why {
 // stateReasons explains the reasons that only an endpoint's state has.
 func stateReasons() map[string]page.Why {
 	return map[string]page.Why{
-		"challenge": {
-			What: "The endpoint responded, but not with the challenge.",
-			Do: `Respond with {"challenge":"…"} using the challenge from the request body, or with the challenge ` +
-				`as plain text. The sample receivers shown with the secret do this.`,
-		},
-		"signature": {
-			What: "The endpoint responded with the challenge, but its signature is wrong or missing.",
-			Do: `Respond with {"challenge":"…","signature":"v1,…"}, where the signature is the base64 form of ` +
-				`HMAC-SHA256 over the challenge. The sample receivers shown with the secret do this.`,
-		},
 		"gone": {
 			What: "The endpoint responded with 410 Gone, so deliveries to it stopped.",
 			Do: "Make the endpoint respond again, then press Resume. It then receives the events it missed in the last 72 " +
@@ -239,6 +234,16 @@ func whyAttempt(reason string) page.Why {
 		"body": {
 			What: "The response could not be read. It is malformed or incomplete, or its headers are too large.",
 			Do:   "Check what the server and any proxy in front of it return.",
+		},
+		"challenge": {
+			What: "The endpoint responded, but not with the challenge.",
+			Do: `Respond with {"challenge":"…"} using the challenge from the request body, or with the challenge ` +
+				`as plain text. The sample receivers shown with the secret do this.`,
+		},
+		"signature": {
+			What: "The endpoint responded with the challenge, but its signature is wrong or missing.",
+			Do: `Respond with {"challenge":"…","signature":"v1,…"}, where the signature is the base64 form of ` +
+				`HMAC-SHA256 over the challenge. The sample receivers shown with the secret do this.`,
 		},
 	}
 	w, ok := known[reason]

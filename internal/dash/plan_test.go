@@ -12,6 +12,7 @@ import (
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/ratelimit"
+	"postern/internal/store"
 )
 
 // setPlan gives the workspace of the first user another plan.
@@ -98,7 +99,7 @@ func TestHandshakeDoesNotActivateOnAPlanWithoutWebhooks(t *testing.T) {
 	if _, err := s.g.Webhooks.Resume(t.Context(), before, e.ID); err != nil { // with the plan as it was
 		t.Fatal(err)
 	}
-	if err := s.db.Endpoints.Verified(t.Context(), e.ID, e.URL, postern.TimeOf(time.Now())); err != nil {
+	if err := s.db.Endpoints.Verified(t.Context(), e.ID, e.URL, store.HandshakePost{Ended: postern.TimeOf(time.Now())}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.endpoint(e.ID); got.Status != postern.EndpointPaused || got.StatusReason != "plan" {

@@ -80,7 +80,8 @@ func (s *site) attempted(e postern.Endpoint, status int, reason, text string) po
 
 func (s *site) activate(e postern.Endpoint) {
 	s.t.Helper()
-	if err := s.db.Endpoints.Verified(s.t.Context(), e.ID, e.URL, postern.TimeOf(time.Now())); err != nil {
+	p := store.HandshakePost{Ended: postern.TimeOf(time.Now())}
+	if err := s.db.Endpoints.Verified(s.t.Context(), e.ID, e.URL, p); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -131,7 +132,7 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 	c.says(own, "1 failed")
 	c.says("/webhooks", "1 attempt, all failed")
 	c.says(own+"/deliveries?status=exhausted&type=webhook.test", "HTTP 503")
-	c.says(own+"/deliveries?status=succeeded", "No deliveries")
+	c.says(own+"/deliveries?status=succeeded&type=webhook.test", "No deliveries")
 	c.want(
 		c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther,
 		own+"/deliveries/"+string(delivery),
@@ -386,5 +387,38 @@ func TestDeliveriesAreReadPageByPage(t *testing.T) {
 		if p := c.get(own + "/deliveries" + wrong); p.status != want {
 			t.Errorf("%s is answered %d, want %d", wrong, p.status, want)
 		}
+	}
+}
+
+func TestVerificationsAreInTheListOfDeliveries(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	p := c.post("/webhooks", url.Values{"url": {"https://hooks.test/a"}, "event": {"*"}})
+	c.want(p, http.StatusCreated, "")
+	list, err := s.db.Endpoints.PendingHandshakes(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	e, at := list[0], postern.TimeOf(time.Now())
+	o := store.FinishHandshake{EndpointID: e.ID, URL: e.URL, Attempts: 1, DueAt: at, Post: store.HandshakePost{
+		Number: 1, At: at, Ended: at + 42, HTTPStatus: 200, Reason: "challenge", Answer: "welcome, visitor",
+	}}
+	if err := s.db.Endpoints.FinishHandshake(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	at += 3000
+	if err := s.db.Endpoints.Verified(t.Context(), e.ID, e.URL, store.HandshakePost{
+		Number: 2, At: at, Ended: at + 1, HTTPStatus: 200,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	all := "/webhooks/" + string(e.ID) + "/deliveries"
+	c.says(all+"?type=webhook.verification", "Wrong challenge", "attempt 1", "HTTP 200", "attempt 2")
+	failed := c.says(all+"?type=webhook.verification&status=exhausted", "attempt 1")
+	one := regexp.MustCompile(`deliveries/dlv_[0-9A-Z]{26}`).FindString(failed.body)
+	shown := c.says("/webhooks/"+string(e.ID)+"/"+one, "Attempt 1: HTTP 200", "but not with the challenge", "welcome, visitor", "42 ms")
+	if strings.Contains(shown.body, "Retry now") {
+		t.Error("the page of a verification offers to retry it")
 	}
 }

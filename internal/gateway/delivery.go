@@ -63,10 +63,10 @@ func deliveryTypes(patterns []string) ([]postern.EventType, error) {
 	var notices []postern.EventType
 	for _, p := range patterns {
 		switch p {
-		case string(postern.WebhookTest):
-			notices = append(notices, postern.WebhookTest)
+		case string(postern.WebhookTest), string(postern.WebhookVerification):
+			notices = append(notices, postern.EventType(p))
 		case "webhook.*":
-			notices = append(notices, postern.WebhookTest, postern.WebhookDisabled)
+			notices = append(notices, postern.WebhookVerification, postern.WebhookTest, postern.WebhookDisabled)
 		default:
 			logged = append(logged, p)
 		}

@@ -44,6 +44,7 @@ const (
 	EndpointIsPaused     Reason = "endpoint-paused"
 	ReplayLimit          Reason = "replay-limit"
 	EventRemoved         Reason = "event-removed"
+	NotRetriable         Reason = "delivery-not-retriable"
 	SandboxOff           Reason = "sandbox-off"
 	IdempotencyRunning   Reason = "idempotency-in-progress"
 	IdempotencyReused    Reason = "idempotency-key-reused"

@@ -121,11 +121,11 @@ type Delivery struct {
 	EndpointID    EndpointID     `json:"endpointId" doc:"The endpoint that it is posted to." example:"whk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	EventID       EventID        `json:"eventId" doc:"The event; the header webhook-id of every attempt." example:"evt_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Type          EventType      `json:"type" doc:"Type of the event." example:"message.received"`
-	DeviceID      DeviceID       `json:"deviceId" doc:"The device that the event is about; empty for webhook.test and webhook.disabled." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" doc:"pending: another attempt will be made, or the delivery waits until its endpoint is active again; succeeded: the endpoint accepted it; exhausted: every attempt failed." example:"succeeded"`
-	Attempts      int            `json:"attempts" doc:"Attempts made so far." example:"1"`
+	DeviceID      DeviceID       `json:"deviceId" doc:"The device that the event is about; empty for webhook.verification, webhook.test and webhook.disabled." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Status        DeliveryStatus `json:"status" enum:"pending,succeeded,exhausted" doc:"pending: another attempt will be made, or the delivery waits until its endpoint is active again; succeeded: the endpoint accepted it; exhausted: every attempt failed, or the one attempt of a webhook.verification." example:"succeeded"`
+	Attempts      int            `json:"attempts" doc:"Attempts made so far; for a webhook.verification, the number of the attempt in its verification." example:"1"`
 	LastStatus    int            `json:"lastStatus" doc:"HTTP status of the last attempt; 0 if there was no response." example:"200"`
-	LastReason    Maybe          `json:"lastReason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why the last attempt failed." example:"status"`
+	LastReason    Maybe          `json:"lastReason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body,challenge,signature" doc:"Why the last attempt failed. Only a webhook.verification fails with challenge (the response did not contain the challenge) or signature (its signature of the challenge was missing or wrong)." example:"status"`
 	CreatedAt     Time           `json:"createdAt" format:"date-time" nullable:"true" doc:"When the delivery was queued." example:"2026-11-21T09:00:00.000Z"`
 	LastAttemptAt Time           `json:"lastAttemptAt" format:"date-time" nullable:"true" doc:"When the last attempt began; null before the first." example:"2026-11-21T09:00:00.000Z"`
 	NextAttemptAt Time           `json:"nextAttemptAt" format:"date-time" nullable:"true" doc:"When the next attempt is due; null when the delivery has ended, and while its endpoint is not active." example:"2026-11-21T09:00:05.000Z"`
@@ -136,11 +136,11 @@ type Delivery struct {
 
 // Attempt is one POST of a delivery.
 type Attempt struct {
-	Number     int    `json:"number" doc:"Number of the attempt, starting with 1; a manual retry continues the count." example:"1"`
+	Number     int    `json:"number" doc:"Number of the attempt, starting with 1, as in the header webhook-attempt; a manual retry continues the count." example:"1"`
 	At         Time   `json:"at" format:"date-time" doc:"When it began." example:"2026-11-21T09:00:00.000Z"`
 	DurationMs int    `json:"durationMs" doc:"How long it took, in milliseconds." example:"120"`
 	Status     int    `json:"status" doc:"HTTP status of the response; 0 if there was none." example:"503"`
-	Reason     Maybe  `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why it failed; null when it succeeded." example:"status"`
+	Reason     Maybe  `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body,challenge,signature" doc:"Why it failed; null when it succeeded. Only a webhook.verification fails with challenge or signature." example:"status"`
 	Answer     string `json:"answer" doc:"The first KiB of the response." example:"busy"`
 }
 

@@ -87,6 +87,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The content cannot be restored. GET /v1/messages may still return the message.",
 		"the content of the event was removed, so it cannot be delivered again",
 	},
+	postern.NotRetriable: {
+		"The delivery is a webhook.verification, which is not retried.",
+		"Each verification has a new challenge, and is valid only once.",
+		"Start a new verification with POST /v1/webhooks/{id}/verify. If the endpoint is paused or disabled, resume it instead.",
+		"a verification is not retried, because each has a new challenge; verify the endpoint to start another",
+	},
 	postern.EndpointLimit: {
 		"The workspace has reached its plan's limit of webhook endpoints.",
 		"You tried to create one more endpoint than the plan allows.",

@@ -52,6 +52,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.EndpointIsPaused:     {409, "CONFLICT", "Endpoint paused", cannot},
 	postern.ReplayLimit:          {409, "CONFLICT", "Too many replays", cannot},
 	postern.EventRemoved:         {409, "CONFLICT", "Event removed", cannot},
+	postern.NotRetriable:         {409, "CONFLICT", "Delivery cannot be retried", cannot},
 	postern.IdempotencyRunning:   {409, "IDEMPOTENCY_IN_PROGRESS", "The first request is still running", cannot},
 	postern.EventsExpired:        {410, "EVENTS_EXPIRED", "Events expired", cannot},
 	postern.PayloadTooLarge:      {413, "PAYLOAD_TOO_LARGE", "Payload too large", cannot},

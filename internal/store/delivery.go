@@ -184,17 +184,21 @@ func (s Deliveries) makeDue(ctx context.Context, query string, args []any, now p
 	return n, last, err
 }
 
-// checkRetriable returns an error when the delivery cannot be made: it does not exist, its
-// endpoint is not active, or its content was removed.
+// checkRetriable returns an error when the delivery cannot be made: it does not exist, it is
+// a POST of a handshake, its endpoint is not active, or its content was removed.
 func checkRetriable(t *db.Tx, ws postern.WorkspaceID, id postern.DeliveryID) error {
 	var status postern.EndpointStatus
-	err := t.Row(`SELECT p.status FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id WHERE d.workspace_id = $1
-		AND d.id = $2`, []any{ws, id}, &status)
+	var kind postern.EventType
+	err := t.Row(`SELECT p.status, d.type FROM delivery d JOIN endpoint p ON p.id = d.endpoint_id
+		WHERE d.workspace_id = $1 AND d.id = $2`, []any{ws, id}, &status, &kind)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return postern.Errorf(postern.NotFound, "there is no such delivery")
 	case err != nil:
 		return err
+	case kind == postern.WebhookVerification:
+		return postern.Errorf(postern.NotRetriable,
+			"a verification is not retried, because each has a new challenge; verify the endpoint to start another")
 	case status != postern.EndpointActive:
 		return notActive(status)
 	}

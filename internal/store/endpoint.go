@@ -274,18 +274,21 @@ func (s Endpoints) PendingHandshakes(ctx context.Context) ([]postern.Endpoint, e
 type FinishHandshake struct {
 	EndpointID postern.EndpointID
 	URL        string // that the handshake was sent to
-	Reason     string
-	Attempts   int
+	Attempts   int    // with this one
 	DueAt      postern.Time
+	Post       HandshakePost
 }
 
-// apply changes nothing when the endpoint has changed since the attempt began.
+// apply changes only the delivery log when the endpoint has changed since the attempt began.
 func (o FinishHandshake) apply(t *db.Tx) error {
+	if err := o.Post.log(t, o.EndpointID); err != nil {
+		return err
+	}
 	t.Wake(EndpointChanged, string(o.EndpointID))
 	return t.Exec(`UPDATE endpoint SET status = CASE WHEN status = 'pending'
 		AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
 		WHERE id = $1 AND attempts = $3 - 1 AND (status = 'pending' AND url = $5 OR status = 'active' AND pending_url = $5)`,
-		o.EndpointID, o.Reason, o.Attempts, o.DueAt, o.URL)
+		o.EndpointID, o.Post.Reason, o.Attempts, o.DueAt, o.URL)
 }
 
 // FinishHandshake records a failed attempt at a handshake.
@@ -294,13 +297,16 @@ func (s Endpoints) FinishHandshake(ctx context.Context, o FinishHandshake) error
 }
 
 // Verified records a successful handshake: a pending endpoint becomes active, as with
-// [Endpoints.Activate], and an active one moves to its new URL. It changes nothing when the
-// endpoint no longer has that URL.
-func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
+// [Endpoints.Activate], and an active one moves to its new URL. It changes only the delivery
+// log when the endpoint no longer has that URL.
+func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url string, p HandshakePost) error {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := p.log(t, id); err != nil {
+			return err
+		}
 		n, err := t.Changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3,
 			attempts = 0, due_at = 0
-			WHERE id = $1 AND status = 'active' AND pending_url = $2`, id, url, now)
+			WHERE id = $1 AND status = 'active' AND pending_url = $2`, id, url, p.Ended)
 		if n > 0 {
 			t.Wake(EndpointChanged, string(id))
 		}
@@ -309,7 +315,38 @@ func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url stri
 	if err != nil {
 		return err
 	}
-	return s.activate(ctx, id, url, now)
+	return s.activate(ctx, id, url, p.Ended)
+}
+
+// HandshakePost is one POST of a handshake, as the delivery log shows it. Each has its own
+// event, because each has its own challenge.
+type HandshakePost struct {
+	EventID    postern.EventID
+	Body       []byte
+	Number     int // of the attempt in its handshake, starting with 1
+	At         postern.Time
+	Ended      postern.Time
+	HTTPStatus int    // 0 when there was no response
+	Reason     string // "" for success
+	Answer     string // the response's body, at most its first KiB
+}
+
+// log adds the POST to the delivery log of the endpoint, unless the endpoint was deleted.
+// Like a notice, it has a position below those of the others, and no statistics count it.
+//
+// Single writer: order.
+func (p HandshakePost) log(t *db.Tx, id postern.EndpointID) error {
+	status := postern.DeliverySucceeded
+	if p.Reason != "" {
+		status = postern.DeliveryExhausted
+	}
+	return t.Exec(`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, status,
+		attempts, due_at, created_at, first_attempt_at, last_attempt_at, last_duration, last_status, last_reason,
+		last_answer, completed_at, notice)
+		SELECT $2, workspace_id, id, $3, (SELECT coalesce(min(position), 0) - 1 FROM delivery WHERE endpoint_id = $1
+		AND position < 0), '', $4, $5, $6, 0, $7, $7, $7, $8, $9, $10, $11, $12, $13 FROM endpoint WHERE id = $1`,
+		id, postern.NewDeliveryID(), p.EventID, postern.WebhookVerification, status, p.Number, p.At,
+		int64(p.Ended-p.At), p.HTTPStatus, p.Reason, p.Answer, p.Ended, p.Body)
 }
 
 // Activate makes a pending endpoint active, or pauses it when the plan of its workspace has no

@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 )
@@ -56,8 +57,8 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 			t.Helper()
 			if err := db.Endpoints.FinishHandshake(t.Context(),
 				FinishHandshake{
-					EndpointID: e.ID, URL: url, Reason: "status", Attempts: attempts,
-					DueAt: due,
+					EndpointID: e.ID, URL: url, Attempts: attempts, DueAt: due,
+					Post: HandshakePost{Number: attempts, Reason: "status"},
 				}); err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +70,7 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 		}
 		move("https://example.com/2") // while an attempt at the previous URL is in progress
 		fail("https://example.com/1", 2, 0)
-		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/1", testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/1", HandshakePost{Ended: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.URL != e.URL || got.PendingURL != "https://example.com/2" ||
@@ -87,7 +88,7 @@ func TestNewURLIsUsedOnceItHasAnswered(t *testing.T) {
 			t.Errorf("after the last try there are handshakes: %+v (%v)", list, err)
 		}
 		move("https://example.com/3")
-		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/3", testNow.Add(5000)); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/3", HandshakePost{Ended: testNow.Add(5000)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.URL != "https://example.com/3" || got.PendingURL != "" ||
@@ -110,17 +111,17 @@ func TestEndpointThatStopsBeingActiveCatchesUpFromThere(t *testing.T) {
 			t.Errorf("%d deliveries before it is resumed, want 2", n)
 		}
 		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPending })
-		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://other.example.com", testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://other.example.com", HandshakePost{Ended: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointPending {
 			t.Errorf("another URL's answer made it %s", got.Status)
 		}
-		if err := db.Endpoints.Verified(t.Context(), e.ID, e.URL, testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, e.URL, HandshakePost{Ended: testNow}); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, db, `SELECT count(*) FROM delivery`); n != 5 {
-			t.Errorf("%d deliveries, want the 2 before and the 3 of the pause", n)
+		if n := count(t, db, `SELECT count(*) FROM delivery WHERE position > 0`); n != 5 {
+			t.Errorf("%d deliveries of events, want the 2 before and the 3 of the pause", n)
 		}
 	})
 }
@@ -144,7 +145,7 @@ func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
 		receiveN(t, db, d, 1)
 		due, _ := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e12), true, 10)
 		change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = "https://example.com/new", testNow })
-		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", testNow); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", HandshakePost{Ended: testNow}); err != nil {
 			t.Fatal(err)
 		}
 		o := Attempt{
@@ -158,6 +159,63 @@ func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
 		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive {
 			t.Errorf("the new URL %s was verified, and is %s (%s) because of the old one", got.URL, got.Status,
 				got.StatusReason)
+		}
+	})
+}
+
+func TestHandshakesAreInTheDeliveryLog(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, _, e := on.endpoint(t)
+		other := newEndpoint(t, db, e.WorkspaceID, "*")
+		failed := HandshakePost{
+			EventID: postern.NewEventID(), Body: []byte("{}"), Number: 1, At: testNow, Ended: testNow.Add(7 * time.Millisecond),
+			HTTPStatus: 200, Reason: "challenge", Answer: "hello",
+		}
+		o := FinishHandshake{EndpointID: other.ID, URL: other.URL, Attempts: 1, DueAt: testNow.Add(time.Second), Post: failed}
+		if err := db.Endpoints.FinishHandshake(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		right := HandshakePost{
+			EventID: postern.NewEventID(), Body: []byte("{}"), Number: 2, At: testNow.Add(time.Second),
+			Ended: testNow.Add(2 * time.Second), HTTPStatus: 200,
+		}
+		if err := db.Endpoints.Verified(t.Context(), other.ID, other.URL, right); err != nil {
+			t.Fatal(err)
+		}
+		p, err := db.Deliveries.List(t.Context(), e.WorkspaceID, other.ID,
+			DeliveryFilter{Types: []postern.EventType{postern.WebhookVerification}}, 0, 10)
+		if err != nil || len(p.List) != 2 {
+			t.Fatalf("the log is %+v (%v), want two verifications", p.List, err)
+		}
+		last, first := p.List[0], p.List[1]
+		if last.Status != postern.DeliverySucceeded || last.Attempts != 2 || last.CompletedAt != right.Ended ||
+			last.EventID != right.EventID || last.LastReason != "" {
+			t.Errorf("the verification that succeeded is %+v", last)
+		}
+		if first.Status != postern.DeliveryExhausted || first.Attempts != 1 || first.LastReason != "challenge" ||
+			first.LastStatus != 200 || first.CreatedAt != testNow || first.NextAttemptAt != 0 {
+			t.Errorf("the verification that failed is %+v", first)
+		}
+		want := postern.Attempt{Number: 1, At: testNow, DurationMs: 7, Status: 200, Reason: "challenge", Answer: "hello"}
+		attempts, err := db.Deliveries.Attempts(t.Context(), e.WorkspaceID, first.ID)
+		if err != nil || len(attempts) != 1 || attempts[0] != want {
+			t.Errorf("its attempts are %+v (%v), want %+v", attempts, err, want)
+		}
+		if _, body, err := db.Deliveries.Get(t.Context(), e.WorkspaceID, first.ID); err != nil || string(body) != "{}" {
+			t.Errorf("its body is %q (%v), want what was posted", body, err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 0 {
+			t.Errorf("%d hours have statistics, want none of verifications", n)
+		}
+		_, err = db.Deliveries.Retry(t.Context(), e.WorkspaceID, first.ID, testNow, nil)
+		if postern.ReasonOf(err) != postern.NotRetriable {
+			t.Errorf("a retry gives %v, want %s", err, postern.NotRetriable)
+		}
+		if more, err := db.Deliveries.RemoveNotices(t.Context(), e.WorkspaceID, testNow+1); err != nil || more {
+			t.Fatal(more, err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1`, other.ID); n != 1 {
+			t.Errorf("%d verifications after the retention, want the one that is younger", n)
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/store"
 )
@@ -65,19 +64,17 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 	if e.Status == postern.EndpointActive {
 		e.URL = string(e.PendingURL)
 	}
-	began := d.now()
-	answer, reason, err := d.challenge(ctx, e)
+	p, err := d.challenge(ctx, e)
 	if err != nil {
 		return err
 	}
-	ended := d.now()
-	d.metrics.handshakes.WithLabelValues(outcome(reason)).Inc()
+	d.metrics.handshakes.WithLabelValues(outcome(p.Reason)).Inc()
 	d.log.InfoContext(ctx, "webhook handshake", "workspace", e.WorkspaceID, "endpoint", e.ID,
-		"attempt", e.Attempts+1, "status", answer.Status, "reason", reason, "duration_ms", int64(ended-began))
-	if reason == "" {
-		err = d.db.Endpoints.Verified(ctx, e.ID, e.URL, ended)
+		"attempt", p.Number, "status", p.HTTPStatus, "reason", p.Reason, "duration_ms", int64(p.Ended-p.At))
+	if p.Reason == "" {
+		err = d.db.Endpoints.Verified(ctx, e.ID, e.URL, p)
 	} else {
-		err = d.db.Endpoints.FinishHandshake(ctx, failedHandshake(e, reason, began))
+		err = d.db.Endpoints.FinishHandshake(ctx, failedHandshake(e, p))
 	}
 	if err != nil {
 		return fmt.Errorf("record the handshake: %w", err)
@@ -87,10 +84,10 @@ func (d *Dispatcher) handshake(ctx context.Context, e postern.Endpoint) error {
 
 // failedHandshake returns the record of a failed handshake. Its DueAt is the time of
 // the next one, or 0 after the last.
-func failedHandshake(e postern.Endpoint, reason string, began postern.Time) store.FinishHandshake {
-	o := store.FinishHandshake{EndpointID: e.ID, URL: e.URL, Reason: reason, Attempts: e.Attempts + 1}
+func failedHandshake(e postern.Endpoint, p store.HandshakePost) store.FinishHandshake {
+	o := store.FinishHandshake{EndpointID: e.ID, URL: e.URL, Attempts: p.Number, Post: p}
 	if gaps := handshakeGaps(); e.Attempts < len(gaps) {
-		o.DueAt = planned(e, began).Add(gaps[e.Attempts])
+		o.DueAt = planned(e, p.At).Add(gaps[e.Attempts])
 	}
 	return o
 }
@@ -114,13 +111,12 @@ type verification struct {
 	Challenge string            `json:"challenge"`
 }
 
-// challenge posts a new challenge and checks the answer. The reason is "" if the
-// answer is right. An error means that the handshake could not be made or was
-// canceled, and says nothing about the endpoint.
-func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egress.Answer, reason string, err error) {
+// challenge posts a new challenge and checks the answer. An error means that the handshake
+// could not be made or was canceled, and says nothing about the endpoint.
+func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (p store.HandshakePost, err error) {
 	s, err := newSigner(d.box, e)
 	if err != nil {
-		return a, "", err
+		return p, err
 	}
 	var secret [challengeSize]byte
 	rand.Read(secret[:])
@@ -130,20 +126,25 @@ func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (a egres
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
-		return a, "", fmt.Errorf("write the handshake: %w", err)
+		return p, fmt.Errorf("write the handshake: %w", err)
 	}
+	p = store.HandshakePost{EventID: v.EventID, Body: body, Number: e.Attempts + 1, At: v.Timestamp}
 	bounded, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
-	a, err = d.send(bounded, &e, &s, letter{v.EventID, e.Attempts + 1, body})
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return a, "", ctx.Err()
-	case err != nil:
-		return a, string(reasonOf(err)), nil
-	case a.Truncated:
-		return a, wrongChallenge, nil
+	a, err := d.send(bounded, &e, &s, letter{p.EventID, p.Number, body})
+	if err != nil && ctx.Err() != nil {
+		return p, ctx.Err()
 	}
-	return a, s.proof(a.Body, v.Challenge, e.Handshake == postern.HandshakeSigned), nil
+	p.Ended, p.HTTPStatus, p.Answer = d.now(), a.Status, answerText(a.Body)
+	switch {
+	case err != nil:
+		p.Reason = string(reasonOf(err))
+	case a.Truncated:
+		p.Reason = wrongChallenge
+	default:
+		p.Reason = s.proof(a.Body, v.Challenge, e.Handshake == postern.HandshakeSigned)
+	}
+	return p, nil
 }
 
 // proof checks an answer: it must contain the challenge, as plain text or as the member

@@ -188,6 +188,36 @@ func TestHandshakeIsTriedFiveTimes(t *testing.T) {
 	if len(challenges) != postern.HandshakeTries {
 		t.Errorf("%d challenges in %d tries, want a fresh one for each", len(challenges), postern.HandshakeTries)
 	}
+	log := w.deliveries(e)
+	if len(log) != postern.HandshakeTries {
+		t.Fatalf("%d tries are in the delivery log, want %d", len(log), postern.HandshakeTries)
+	}
+	for i, l := range log {
+		if l.Type != postern.WebhookVerification || l.Attempts != i+1 ||
+			l.Status != postern.DeliveryExhausted || l.LastStatus != http.StatusBadGateway || l.LastReason != "status" {
+			t.Errorf("the log says %+v of try %d", l, i+1)
+		}
+	}
+}
+
+func TestDeliveryLogHasWhatAHandshakePosted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := newReceiver(t, func(w http.ResponseWriter, _ got) { io.WriteString(w, "welcome\x00") })
+	e := w.endpoint(r.URL, nil)
+	w.must(w.dispatcher(Options{}).handshake(t.Context(), e))
+	g := r.next()
+	log := w.deliveries(e)
+	if len(log) != 1 || string(log[0].EventID) != g.event.EventID || log[0].LastReason != wrongChallenge {
+		t.Fatalf("the log is %+v", log)
+	}
+	if _, body, err := w.db.Deliveries.Get(t.Context(), e.WorkspaceID, log[0].ID); err != nil || string(body) != g.body {
+		t.Errorf("the log says that %q was posted (%v), want %q", body, err, g.body)
+	}
+	list, err := w.db.Deliveries.Attempts(t.Context(), e.WorkspaceID, log[0].ID)
+	if err != nil || len(list) != 1 || list[0].Answer != "welcome\uFFFD" || list[0].Number != 1 {
+		t.Errorf("the attempts are %+v (%v)", list, err)
+	}
 }
 
 func TestEndpointThatAnswersALaterTryIsActivated(t *testing.T) {

@@ -28,6 +28,14 @@ type Delivery struct {
 	Next     time.Time // when it is tried again; zero: never
 }
 
+// tried says how often it was attempted. A verification is attempted once, and is numbered.
+func (d Delivery) tried() string {
+	if d.Type == "webhook.verification" {
+		return fmt.Sprintf("attempt %d", d.Attempts)
+	}
+	return count(d.Attempts, "attempt", "attempts")
+}
+
 // deliveryStates are the filters of the list.
 func deliveryStates() []Choice {
 	return []Choice{{"", "All"}, {"pending", "Pending"}, {"succeeded", "Succeeded"}, {"exhausted", "Exhausted"}}
