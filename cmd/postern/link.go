@@ -60,8 +60,18 @@ func (c *deviceLinkCmd) open(ctx context.Context, s *app.Commands) (id string, e
 	if c.PhoneNumber != "" {
 		in.Method = postern.ByCode
 	}
-	_, err = s.OpenLink(ctx, c.Workspace, id, in)
-	return id, err
+	if _, err = s.OpenLink(ctx, c.Workspace, id, in); err != nil {
+		return "", errors.Join(err, c.forget(ctx, s, id))
+	}
+	return id, nil
+}
+
+// forget deletes the device if it was created for this attempt, which cannot succeed.
+func (c *deviceLinkCmd) forget(ctx context.Context, s *app.Commands, id string) error {
+	if c.Device != "" {
+		return nil
+	}
+	return s.DeleteDevice(ctx, c.Workspace, id)
 }
 
 // linkFailure is why an attempt has failed.
@@ -84,10 +94,7 @@ func (c *deviceLinkCmd) failed(ctx context.Context, s *app.Commands, id string, 
 	status, bad := app.ServerStatus(ctx, c.Data)
 	err = fmt.Errorf("the server cannot reach the messaging network at %s (%s); \"postern doctor\" looks for the cause",
 		status.Network, string(why))
-	if c.Device == "" {
-		bad = errors.Join(bad, s.DeleteDevice(ctx, c.Workspace, id))
-	}
-	return errors.Join(err, bad)
+	return errors.Join(err, bad, c.forget(ctx, s, id))
 }
 
 const pollEvery = 300 * time.Millisecond

@@ -484,3 +484,17 @@ func TestLinkingWithoutTheNetworkLeavesNoDevice(t *testing.T) {
 		t.Errorf("the devices are %s", out)
 	}
 }
+
+func TestRefusedLinkLeavesNoDevice(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	serve(t, dir, "--sandbox")
+	ws := strings.Fields(mustRun(t, "workspace", "create", "--data-dir", dir, "--name", "x"))[1]
+	exit, _, errs := command(t, "device", "link", "--data-dir", dir, "--workspace", ws, "--phone-number", "x")
+	if exit != 1 || !strings.Contains(errs, "write a phone number as + and 7 to 15 digits") {
+		t.Errorf("device link = %d %s", exit, errs)
+	}
+	if out := mustRun(t, "device", "list", "--data-dir", dir, "--workspace", ws, "--json"); out != "{\"data\":[]}\n" {
+		t.Errorf("the devices are %s", out)
+	}
+}
