@@ -229,12 +229,10 @@ type mix struct{ sends, refunds, readings, left int }
 func (s *spender) round(m mix) {
 	s.t.Helper()
 	q := quota{len(s.sent) + m.left, len(s.sent)}
-	s.told(store.KeyChanged, string(s.ws), func() {
-		if _, err := s.g.Workspaces.ChangeLimits(s.t.Context(), access.Operator(), s.ws,
-			postern.Limits{Messages: &q.limit}); err != nil {
-			s.t.Fatal(err)
-		}
-	})
+	if _, err := s.next().g.Workspaces.ChangeLimits(s.t.Context(), access.Operator(), s.ws,
+		postern.Limits{Messages: &q.limit}); err != nil {
+		s.t.Fatal(err)
+	}
 	h := s.play(m)
 	if res := porcupine.CheckOperationsTimeout(quotaModel(q), h.ops, 5*time.Minute); res != porcupine.Ok {
 		s.t.Errorf("a history from %+v is %s:\n%s", q, res, shown(h.ops))

@@ -73,21 +73,3 @@ func (s *server) each(do func(*server)) {
 		do(one)
 	}
 }
-
-// told does something, and waits until all servers are told of it.
-func (s *server) told(topic store.Topic, id string, do func()) {
-	s.t.Helper()
-	var heard []*store.Listener
-	s.each(func(one *server) {
-		heard = append(heard, one.db.Listen(topic, id))
-	})
-	do()
-	for _, l := range heard {
-		defer l.Close()
-		select {
-		case <-l.C():
-		case <-s.t.Context().Done():
-			s.t.Fatal("a server is not told of a change")
-		}
-	}
-}

@@ -378,6 +378,10 @@ func TestT30UnitsGoBackToTheirMonth(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	mine := s.tenant("growth")
+	two := 2
+	if _, err := s.g.Workspaces.ChangeLimits(t.Context(), access.Operator(), mine.ws, postern.Limits{Messages: &two}); err != nil {
+		t.Fatal(err)
+	}
 	device := mine.device("d", postern.Connected)
 	november := postern.TimeOf(time.Date(2026, 11, 30, 23, 59, 59, 999e6, time.UTC))
 	var ids []postern.MessageID
@@ -390,7 +394,7 @@ func TestT30UnitsGoBackToTheirMonth(t *testing.T) {
 			ID: postern.NewMessageID(), WorkspaceID: mine.ws, DeviceID: device, Direction: postern.Outbound, ChatID: "+15551234567", To: "+15551234567", Content: postern.Text("x"),
 			Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI, Metadata: map[string]string{}, CreatedAt: at, ExpiresAt: at.Add(time.Hour),
 		}
-		if err := s.db.Messages.Queue(t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(at), Quota: 2}); err != nil {
+		if err := s.db.Messages.Queue(t.Context(), store.QueueMessage{Message: m, Month: store.MonthOf(at)}); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, m.ID)

@@ -41,7 +41,7 @@ func (s *site) sent(d postern.Device, status postern.MessageStatus) postern.Mess
 		CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
 	if err := s.db.Messages.Queue(s.t.Context(), store.QueueMessage{
-		Message: m, Month: store.MonthOf(now), Quota: 100,
+		Message: m, Month: store.MonthOf(now),
 	}); err != nil {
 		s.t.Fatal(err)
 	}

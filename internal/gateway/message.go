@@ -68,7 +68,7 @@ func (g Messages) Send(
 		}
 		return m, func(once *store.Once) error {
 			err := g.db.Messages.Queue(ctx, store.QueueMessage{
-				Message: m, NewFile: file, Month: store.MonthOf(m.CreatedAt), Quota: c.Plan.Messages,
+				Message: m, NewFile: file, Month: store.MonthOf(m.CreatedAt),
 				WhenDisconnected: in.WhenDisconnected, Once: once,
 				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
 			})

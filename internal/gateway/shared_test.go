@@ -81,3 +81,41 @@ func TestServersForgetKeysWithinASecond(t *testing.T) {
 		refuses(t, g, secret)
 	}
 }
+
+// A quota that one server lowers holds at the others at once, before they are told: they accept a message by
+// the plan of that moment, not by the one that they cache.
+func TestAllServersKeepALoweredQuotaAtOnce(t *testing.T) {
+	t.Parallel()
+	url, servers := sharing(t)
+	key, secret := newKey(t, servers[0], NewKey{})
+	plan, _ := postern.PlanByName("growth")
+	operator := access.OperatorIn(key.WorkspaceID, plan)
+	d, err := servers[0].Devices.Create(t.Context(), operator, NewDevice{Name: "d"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.OpenTable(t, "", url).Exec(`UPDATE device SET status = 'connected'`)
+	for i, by := range servers {
+		other := servers[(i+1)%len(servers)]
+		c, err := other.Keys.Authenticate(t.Context(), "Bearer "+secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func() error {
+			_, err := other.Messages.Send(t.Context(), c,
+				NewMessage{DeviceID: d.Value.ID, To: "+15551234567", Content: postern.Text("x")}, nil)
+			return err
+		}
+		for _, limit := range []int{i, i + 1} { // i are sent
+			change := postern.Limits{Messages: &limit}
+			_, err := by.Workspaces.ChangeLimits(t.Context(), access.Operator(), key.WorkspaceID, change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[bool]postern.Reason{true: postern.QuotaExhausted}[limit == i]
+			if err := send(); err != nil && postern.ReasonOf(err) != want || err == nil && want != "" {
+				t.Errorf("with %d of %d sent, a message = %v, want %q", i, limit, err, want)
+			}
+		}
+	}
+}

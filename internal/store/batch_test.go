@@ -30,7 +30,7 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 	send := func(n, device int, when, key string) op {
 		m := outbound(devices[device])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)
-		o := QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 12, WhenDisconnected: when}
+		o := QueueMessage{Message: m, Month: MonthOf(testNow), WhenDisconnected: when}
 		if key != "" {
 			o.Once = &Once{WorkspaceID: ws, Method: "POST", Path: "/", Key: key, Answer: []byte(m.ID), At: testNow}
 		}
@@ -40,7 +40,7 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 		m := outbound(devices[0])
 		m.ID, m.NetworkID = postern.MessageID(fmt.Sprint("msg_", n)), fmt.Sprint("N", n)
 		m.Priority, m.ChatID = p, chat
-		return hot(QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1000})
+		return hot(QueueMessage{Message: m, Month: MonthOf(testNow)})
 	}
 	inbound := func(n int, network string, dark bool) op {
 		o := inboundOf(devices[n%2], network, "lid:1", "hi")
@@ -115,6 +115,7 @@ func script(marks *[]*markSending) (devices []postern.Device, endpoint postern.E
 			mark(8), inbound(10, "E", false), send(19, 0, "", "k"), finish(10, postern.Sent, false),
 			opFunc(func(*tx) error { panic("boom") }), hot(receipts{receipt(6, postern.Read)}), inbound(11, "F", true),
 		},
+		{opFunc(func(tx *tx) error { return tx.Exec(`UPDATE workspace SET message_limit = 1000`) })},
 		{
 			ask(31, postern.LowPriority, "+1"), ask(32, postern.LowPriority, "+1"), ask(33, "", "+2"),
 			ask(34, postern.HighPriority, "+1"), ask(35, postern.LowPriority, "+3"),
@@ -198,6 +199,7 @@ func play(t *testing.T, db *Store, inGroups bool) (outcomes []string) {
 	if err := db.Workspaces.Create(t.Context(), postern.Workspace{ID: "ws_1", Plan: "growth"}); err != nil {
 		t.Fatal(err)
 	}
+	limitMessages(t, db, "ws_1", 12)
 	for _, d := range devices {
 		if err := db.Devices.Create(t.Context(), d, nil); err != nil {
 			t.Fatal(err)

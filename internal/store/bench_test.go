@@ -75,6 +75,7 @@ func benchDevices(b *testing.B, db *Store) (list []postern.Device) {
 	if err := db.Workspaces.Create(b.Context(), ws); err != nil {
 		b.Fatal(err)
 	}
+	limitMessages(b, db, ws.ID, 1<<40)
 	for i := range 64 {
 		d := postern.Device{
 			ID: postern.NewDeviceID(), WorkspaceID: ws.ID, Name: fmt.Sprint(i),
@@ -104,7 +105,7 @@ func BenchmarkAccept(b *testing.B) {
 		devices := benchDevices(b, db)
 		sixtyFour(b, func(i int) error {
 			return db.Messages.Queue(b.Context(),
-				QueueMessage{Message: outbound(devices[i]), Month: MonthOf(testNow), Quota: 1 << 40})
+				QueueMessage{Message: outbound(devices[i]), Month: MonthOf(testNow)})
 		})
 	})
 }
@@ -120,7 +121,7 @@ func BenchmarkAcceptOnce(b *testing.B) {
 			}
 			return db.Messages.Queue(b.Context(),
 				QueueMessage{
-					Message: m, Month: MonthOf(testNow), Quota: 1 << 40,
+					Message: m, Month: MonthOf(testNow),
 					Once: once,
 				})
 		})
@@ -144,7 +145,7 @@ func BenchmarkSend(b *testing.B) {
 		sixtyFour(b, func(i int) error {
 			m := outbound(devices[i])
 			if err := db.Messages.Queue(b.Context(),
-				QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40}); err != nil {
+				QueueMessage{Message: m, Month: MonthOf(testNow)}); err != nil {
 				return err
 			}
 			if err := db.Outbox.MarkSending(m.ID, 0)(); err != nil {

@@ -36,7 +36,7 @@ func life(t *testing.T, db *Store, d postern.Device, i int) error {
 			postern.MessageEcho
 	}
 	err := errors.Join(db.Messages.RecordInbound(ctx, in), db.Messages.RecordInbound(ctx, in),
-		db.Messages.Queue(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt), Quota: 1000}))
+		db.Messages.Queue(ctx, QueueMessage{Message: m, Month: MonthOf(m.CreatedAt)}))
 	finish := func(status postern.MessageStatus, code postern.FailureCode, refund bool) {
 		o := FinishOutbound{
 			MessageID: m.ID, Status: status, Refund: refund, At: m.CreatedAt,
@@ -84,6 +84,8 @@ func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 			newDevice(t, db, newWorkspace(t, db), postern.Connected),
 			newDevice(t, db, newWorkspace(t, db), postern.Connected),
 		}
+		refused := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		limitMessages(t, db, refused.WorkspaceID, 0)
 		var all sync.WaitGroup
 		for i := range 84 {
 			all.Go(func() {
@@ -92,7 +94,7 @@ func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 				}
 			})
 			all.Go(func() {
-				full := QueueMessage{Message: outbound(devices[i%2]), Month: MonthOf(testNow), Quota: 0}
+				full := QueueMessage{Message: outbound(refused), Month: MonthOf(testNow)}
 				if err := db.Messages.Queue(t.Context(), full); postern.ReasonOf(err) != postern.QuotaExhausted {
 					t.Error(err)
 				}

@@ -186,7 +186,7 @@ func TestAChatWaitsInOneLane(t *testing.T) {
 			t.Helper()
 			m := outbound(d)
 			m.Priority, m.ChatID, m.Content, m.Status, m.SendAt = p, chat, postern.Text(body), status, testNow
-			o := QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 100}
+			o := QueueMessage{Message: m, Month: MonthOf(testNow)}
 			if err := db.Messages.Queue(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
@@ -386,7 +386,7 @@ func TestWhatAnInterruptedUnlinkLeavesFails(t *testing.T) {
 		busy := newDevice(t, db, newWorkspace(t, db), postern.Paused)
 		m := outbound(busy)
 		if err := db.Messages.Queue(t.Context(), QueueMessage{
-			Message: m, Month: MonthOf(testNow), Quota: 1,
+			Message: m, Month: MonthOf(testNow),
 			WhenDisconnected: "queue",
 		}); err != nil {
 			t.Fatal(err)
@@ -466,11 +466,12 @@ func TestEachMessageOfAGroupIsCheckedInItsOwnMonthAndWorkspace(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		mine, other := newWorkspace(t, db), newWorkspace(t, db)
+		limitMessages(t, db, mine, 1)
 		d := newDevice(t, db, mine, postern.Connected)
 		send := func(ws postern.WorkspaceID, month string) op {
 			m := outbound(d)
 			m.WorkspaceID = ws
-			return hot(QueueMessage{Message: m, Month: month, Quota: 1})
+			return hot(QueueMessage{Message: m, Month: month})
 		}
 		if err := db.db.Do(t.Context(), send(mine, "2026-10")); err != nil {
 			t.Fatal(err)

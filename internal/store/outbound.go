@@ -20,8 +20,7 @@ type QueueMessage struct {
 	Message          postern.Message
 	NewFile          *MediaRow // a file that is fetched for the message
 	Month            string    // such as 2026-11
-	Quota            int
-	WhenDisconnected string // "fail" or "queue"
+	WhenDisconnected string    // "fail" or "queue"
 	Once             *Once
 	Acts             []Act
 
@@ -94,11 +93,13 @@ type room struct {
 	known  bool           // the workspace has the device
 	status postern.Status // of its device
 	used   int            // of the month's quota
+	quota  int            // of the workspace in a month
 	mixed  bool           // see QueueMessage
 }
 
 // refuseUnacceptable refuses the messages that the device's state or the quota does not
-// allow. No other writer can change either before the commit.
+// allow. The quota is that of the workspace's plan at the commit, not what the server that
+// accepts the message knows of the plan. No other writer can change either before the commit.
 //
 // Single writer: count.
 func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pending[QueueMessage], err error) {
@@ -127,9 +128,9 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 }
 
 var readRoom = db.NewStatement("device, workspace, in_month",
-	`SELECT d.id, d.workspace_id, @in_month, d.status, coalesce(m.messages, 0),
+	`SELECT d.id, d.workspace_id, @in_month, d.status, coalesce(m.messages, 0), p.plan, p.message_limit,
 	EXISTS (SELECT 1 FROM message w WHERE w.device_id = d.id AND w.lane IN (0, 2) AND w.status IN `+unsent+`)
-	FROM [@rows CROSS JOIN] device d
+	FROM [@rows CROSS JOIN] device d JOIN workspace p ON p.id = d.workspace_id
 	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @in_month
 	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
 
@@ -145,8 +146,10 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, err
 		}
 	}
 	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
-		c, one := counter{}, room{known: true}
-		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used, &one.mixed)
+		c, one, ws := counter{}, room{known: true}, postern.Workspace{}
+		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used, &ws.Plan, &ws.Limits.Messages, &one.mixed)
+		plan, _ := ws.Entitlement()
+		one.quota = plan.Messages
 		rooms[c] = one
 		return err
 	})
@@ -162,9 +165,9 @@ func (o QueueMessage) check(device room) error {
 		return postern.Errorf(postern.NotFound, "there is no such device")
 	case device.status != postern.Connected && !waits:
 		return postern.Errorf(postern.DeviceNotConnected, "the device is %s; %s", device.status, toConnect(device.status))
-	case device.used >= o.Quota:
+	case device.used >= device.quota:
 		return postern.Errorf(postern.QuotaExhausted,
-			"the plan's %d messages of this month are used up; the month ends at %s", o.Quota, MonthEnd(o.Month))
+			"the plan's %d messages of this month are used up; the month ends at %s", device.quota, MonthEnd(o.Month))
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func TestRefusalBeforeAnyChangeDoesNotRepeatTheGroup(t *testing.T) {
 		counted := opFunc(func(tx *tx) error { ran++; return putSetting(fmt.Sprint(ran))(tx) })
 		refused := QueueMessage{
 			Message: outbound(postern.Device{ID: "dev_none", WorkspaceID: ws}),
-			Month:   MonthOf(testNow), Quota: 1,
+			Month:   MonthOf(testNow),
 		}
 		errs := grouped(db, counted, hot(refused), counted)
 		if errs[0] != nil || postern.ReasonOf(errs[1]) != postern.NotFound || errs[2] != nil || ran != 2 {
@@ -204,7 +204,7 @@ func (l *load) send(key string) {
 			At: testNow,
 		}
 		err := l.db.Messages.Queue(l.t.Context(),
-			QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 1 << 40, Once: once})
+			QueueMessage{Message: m, Month: MonthOf(testNow), Once: once})
 		switch {
 		case err == nil:
 			l.mu.Lock()

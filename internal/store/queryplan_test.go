@@ -114,7 +114,7 @@ func TestLanesAreLookedUpByIndexes(t *testing.T) {
 	got := plansOf(t, db, ran, func() error {
 		m := outbound(d)
 		m.Priority = postern.HighPriority
-		return db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 10})
+		return db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow)})
 	})
 	for _, want := range []string{
 		"SEARCH w USING COVERING INDEX message_queue (device_id=? AND lane=?)", // do others than normal ones wait?

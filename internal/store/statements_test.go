@@ -54,7 +54,7 @@ func stages(devices []postern.Device, due func() []DueDelivery) []stage {
 		sent[i] = outbound(d)
 	}
 	accept := func(m postern.Message, once *Once) op {
-		return hot(QueueMessage{Message: m, Month: MonthOf(testNow), Quota: 100, Once: once})
+		return hot(QueueMessage{Message: m, Month: MonthOf(testNow), Once: once})
 	}
 	return []stage{
 		{"accept", func(i int) op { return accept(sent[i], nil) }},

@@ -28,6 +28,14 @@ func newWorkspace(t *testing.T, db *Store) postern.WorkspaceID {
 	return ws.ID
 }
 
+// limitMessages gives a workspace a quota of its own.
+func limitMessages(tb testing.TB, db *Store, ws postern.WorkspaceID, n int) {
+	tb.Helper()
+	if _, err := db.Workspaces.ChangeLimits(tb.Context(), ws, postern.Limits{Messages: &n}, testNow); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 func newDevice(t *testing.T, db *Store, ws postern.WorkspaceID, status postern.Status) postern.Device {
 	t.Helper()
 	d := postern.Device{
@@ -73,7 +81,7 @@ func queue(t *testing.T, db *Store, d postern.Device) postern.Message {
 }
 
 func queued(d postern.Device) QueueMessage {
-	return QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000}
+	return QueueMessage{Message: outbound(d), Month: MonthOf(testNow)}
 }
 
 // eventTypes returns the types of a device's events, and checks their sequence.
@@ -238,12 +246,13 @@ func TestLastUnitOfQuotaIsSpentOnce(t *testing.T) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		const quota = 10
+		limitMessages(t, db, d.WorkspaceID, quota)
 		var wg sync.WaitGroup
 		var accepted atomic.Int32
 		for range 64 {
 			wg.Go(func() {
 				err := db.Messages.Queue(context.WithoutCancel(t.Context()),
-					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: quota})
+					QueueMessage{Message: outbound(d), Month: MonthOf(testNow)})
 				switch postern.ReasonOf(err) {
 				case postern.QuotaExhausted:
 				default:
@@ -278,6 +287,7 @@ func TestSendIsRefusedByTheStateOfTheDevice(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		ws := newWorkspace(t, db)
+		limitMessages(t, db, ws, 5)
 		for status, queueable := range map[postern.Status]bool{
 			postern.Unlinked: false, postern.Linking: false, postern.Connecting: true, postern.Disconnected: true,
 			postern.Paused:     true,
@@ -286,7 +296,7 @@ func TestSendIsRefusedByTheStateOfTheDevice(t *testing.T) {
 			d := newDevice(t, db, ws, status)
 			try := func(when string) postern.Reason {
 				return postern.ReasonOf(db.Messages.Queue(t.Context(),
-					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 5, WhenDisconnected: when}))
+					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), WhenDisconnected: when}))
 			}
 			if got := try("fail"); got != postern.DeviceNotConnected {
 				t.Errorf("%s, fail: %s, want device-not-connected", status, got)
@@ -315,7 +325,7 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 					At:     testNow,
 				}
 				err := db.Messages.Queue(context.WithoutCancel(t.Context()),
-					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Quota: 1000, Once: once})
+					QueueMessage{Message: outbound(d), Month: MonthOf(testNow), Once: once})
 				switch {
 				case err == nil:
 					done.Add(1)
@@ -340,8 +350,7 @@ func TestIdempotencyKeyHasOneEffect(t *testing.T) {
 		if err := db.Messages.Queue(t.Context(),
 			QueueMessage{
 				Message: outbound(d), Month: MonthOf(testNow),
-				Quota: 1000,
-				Once:  &late,
+				Once: &late,
 			}); err != nil {
 			t.Errorf("the key cannot be used again after %s: %v", IdempotencyKept, err)
 		}
