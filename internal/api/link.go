@@ -28,7 +28,7 @@ type linkInput struct {
 
 type newLink struct {
 	_                   struct{} `additionalProperties:"false"`
-	Method              string   `json:"method,omitempty" enum:"qr,code" default:"qr" doc:"qr: the phone scans a code. code: its owner enters one." example:"qr"`
+	Method              string   `json:"method,omitempty" enum:"qr,code" doc:"qr, the default: the phone scans a code. code: its owner enters one." example:"qr"`
 	PhoneNumber         string   `json:"phoneNumber,omitempty" minLength:"1" doc:"Number of the phone on which the code will be entered; only with method code." example:"+15550001111"`
 	ExpectedPhoneNumber string   `json:"expectedPhoneNumber,omitempty" minLength:"1" doc:"Link only an account with this number." example:"+15550001111"`
 	AllowNewNumber      bool     `json:"allowNewNumber,omitempty" doc:"Allow a device that was linked before to be linked to another number."`

@@ -52,14 +52,14 @@ type messageMembers struct {
 	Type             postern.Kind      `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
 	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, or the caption of an image, video or document: at most 65,536 characters (Unicode code points)." example:"Hello"`
 	Media            *newMedia         `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, one at a URL, or the bytes themselves."`
-	LinkPreview      bool              `json:"linkPreview,omitempty" default:"false" doc:"Show a preview of the page behind the first link of the text. The page is fetched once, after the message was accepted, from its https address. If that fails, or takes longer than 6 seconds, the message is sent without a preview." example:"true"`
+	LinkPreview      bool              `json:"linkPreview,omitempty" doc:"Show a preview of the page behind the first link of the text; false by default. The page is fetched once, after the message was accepted, from its https address. If that fails, or takes longer than 6 seconds, the message is sent without a preview." example:"true"`
 	ReplyTo          postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Metadata         map[string]string `json:"metadata,omitempty" doc:"Your own labels: at most 50, of at most 500 bytes each. They are included in every event about the message."`
 	ExpiresIn        int               `json:"expiresIn,omitempty" minimum:"1" maximum:"604800" doc:"Seconds after which the message expires if it could not be sent; one day by default." example:"300"`
 	SendAt           string            `json:"sendAt,omitempty" format:"date-time" doc:"When to send the message, at most a year ahead; at once if it is left out or has passed. The device need not be connected now. The message counts towards this month's quota, and expires expiresIn seconds after this time." example:"2026-11-22T08:00:00.000Z"`
-	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" default:"fail" doc:"What to do while the device is not connected: refuse the message, or queue it." example:"fail"`
+	WhenDisconnected string            `json:"whenDisconnected,omitempty" enum:"fail,queue" doc:"What to do while the device is not connected: refuse the message (fail, the default), or queue it." example:"fail"`
 
-	Priority postern.Priority `json:"priority,omitempty" enum:"high,normal,low" default:"normal" doc:"Which messages of the device leave first while several wait: of 10 messages, 6 have high, 3 normal and 1 low priority. The messages of a chat always leave in the order in which they were accepted; those that wait behind or before one with a better priority leave with it." example:"high"`
+	Priority postern.Priority `json:"priority,omitempty" enum:"high,normal,low" doc:"Which messages of the device leave first while several wait; normal by default. Of 10 messages, 6 have high, 3 normal and 1 low priority. The messages of a chat always leave in the order in which they were accepted; those that wait behind or before one with a better priority leave with it." example:"high"`
 
 	postern.Extra
 }
@@ -174,7 +174,7 @@ type pinInput struct {
 
 type newPin struct {
 	_        struct{} `additionalProperties:"false"`
-	Duration int      `json:"duration,omitempty" enum:"86400,604800,2592000" default:"604800" doc:"For how many seconds the apps show the message as pinned: a day, 7 days or 30 days." example:"86400"`
+	Duration int      `json:"duration,omitempty" enum:"86400,604800,2592000" doc:"For how many seconds the apps show the message as pinned: a day, 7 days (the default) or 30 days." example:"86400"`
 }
 
 func (h messages) pin(ctx context.Context, q *request, in *pinInput) (*output[postern.Message], error) {

@@ -105,8 +105,8 @@ type callInput struct {
 type newCall struct {
 	_     struct{} `additionalProperties:"false"`
 	From  string   `json:"from" minLength:"1" doc:"Number of the contact that calls." example:"+15551234567"`
-	Video bool     `json:"video,omitempty" default:"false" doc:"Whether it is a video call." example:"true"`
-	Group bool     `json:"group,omitempty" default:"false" doc:"Whether the contact calls others too." example:"false"`
+	Video bool     `json:"video,omitempty" doc:"Whether it is a video call; false by default." example:"true"`
+	Group bool     `json:"group,omitempty" doc:"Whether the contact calls others too; false by default." example:"false"`
 }
 
 // Ringing is the call that began.

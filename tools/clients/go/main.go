@@ -1,5 +1,6 @@
-// The program decodes every example of an event into the type that oapi-codegen made for it, without
-// unknown members, and encodes a message with the members that a text needs.
+// The program decodes every example of an event, and what the server says of each kind of message, into the
+// type that oapi-codegen made for it, without unknown members, and encodes a message with the members that a
+// text needs.
 package main
 
 import (
@@ -19,31 +20,36 @@ func main() {
 	}
 }
 
-func run(examples string) error {
-	raw, err := os.ReadFile(examples)
+func run(file string) error {
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	var events map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &events); err != nil {
+	var values [][2]json.RawMessage // type and value
+	if err := json.Unmarshal(raw, &values); err != nil {
 		return err
 	}
-	for kind, event := range events {
-		if err := accepts(kind, event); err != nil {
-			return fmt.Errorf("%s: %w", kind, err)
+	for _, v := range values {
+		var kind string
+		if err := json.Unmarshal(v[0], &kind); err != nil {
+			return err
+		}
+		if err := accepts(kind, v[1]); err != nil {
+			return fmt.Errorf("%s: %w: %s", kind, err, v[1])
 		}
 	}
-	fmt.Printf("oapi-codegen: %d kinds of events\n", len(events))
+	fmt.Printf("oapi-codegen: %d values of %d types\n", len(values), len(kinds))
 	return send()
 }
 
-// accepts decodes an event, and checks that encoding it gives the same members.
-func accepts(kind string, event json.RawMessage) error {
-	v, known := kinds[kind]
+// accepts decodes a value, and checks that encoding it gives the same members.
+func accepts(kind string, value json.RawMessage) error {
+	zero, known := kinds[kind]
 	if !known {
 		return fmt.Errorf("there is no type")
 	}
-	d := json.NewDecoder(bytes.NewReader(event))
+	v := reflect.New(reflect.TypeOf(zero)).Interface()
+	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return err
@@ -56,7 +62,7 @@ func accepts(kind string, event json.RawMessage) error {
 	if err := json.Unmarshal(again, &got); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(event, &want); err != nil {
+	if err := json.Unmarshal(value, &want); err != nil {
 		return err
 	}
 	for name := range want {
