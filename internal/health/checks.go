@@ -40,7 +40,7 @@ func FreeSpace(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return 0, err
 	}
-	return int64(fs.Bavail) * fs.Bsize, nil //nolint:gosec,unconvert // the types differ between systems
+	return int64(fs.Bavail) * int64(fs.Bsize), nil //nolint:gosec,unconvert // the types differ between systems
 }
 
 // Files checks that the process can still open files and connections.
