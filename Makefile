@@ -167,6 +167,13 @@ lint: ## run vet and golangci-lint (pinned), with and without fail points
 bench: ## measure figures and bare limits, into bench/results (BENCH=devices|accept|device|inbound|link|files|deliver|slow|recover|isolate|memory|empty|pages|search|neighbour|nodes|scale for one)
 	@./scripts/bench "$(BENCH)"
 
+.PHONY: release release-check
+release: ## build the archives, SBOMs and checksums of a release into dist (VERSION=v0.1.0; TARGETS=linux/amd64 for one system)
+	./scripts/release
+
+release-check: ## build the release of the last commit twice, and compare the files
+	./scripts/release-check
+
 .PHONY: verify-webhooks
 verify-webhooks: ## verify captured deliveries with npm standardwebhooks and svix (downloaded, pinned)
 	@dir=$$(mktemp -d) && cp scripts/webhooks/* "$$dir" && $(GO) test ./internal/webhook -count=1 -run Captured -capture "$$dir/deliveries.jsonl" \
