@@ -129,6 +129,8 @@ test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=20 ./internal/testkit -engines both
 	CGO_ENABLED=1 $(GO) test $(RACE) -timeout 60m -count=1 -skip 'RollingUpgrade|ProductionCheck' $(ALONE) ./internal/chaos
 	./scripts/production-check
+	./scripts/release-check
+	./scripts/package-check
 	$(GO) test ./internal/testkit -count=1 -run 'HardTexts|LargeFile' -texts 5000 -largest 100 -timeout 60m -v
 	cd internal/dash/browsertest && $(GO) test . -count=1 -run TestT13HostileTextNeverRuns -timeout 60m -v -args -strings 200
 	./scripts/clients-check
@@ -167,9 +169,12 @@ lint: ## run vet and golangci-lint (pinned), with and without fail points
 bench: ## measure figures and bare limits, into bench/results (BENCH=devices|accept|device|inbound|link|files|deliver|slow|recover|isolate|memory|empty|pages|search|neighbour|nodes|scale for one)
 	@./scripts/bench "$(BENCH)"
 
-.PHONY: release release-check
+.PHONY: release release-check package-check
 release: ## build the archives, SBOMs and checksums of a release into dist (VERSION=v0.1.0; TARGETS=linux/amd64 for one system)
 	./scripts/release
+
+package-check: ## install, upgrade, remove and purge the Debian package in a copy of the file system (as root)
+	./scripts/package-check
 
 release-check: ## build the release of the last commit twice, and compare the files
 	./scripts/release-check
