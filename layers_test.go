@@ -108,6 +108,7 @@ var owners = map[string]string{
 	"golang.org/x/image":         "internal/media",
 	"golang.org/x/net/html":      "internal/linkpreview",
 	"mvdan.cc/xurls":             "internal/linkpreview",
+	"github.com/yuin/goldmark":   "internal/reference",
 }
 
 // TestLayers reads the files itself, not through "go list", so that the test

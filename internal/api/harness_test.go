@@ -222,13 +222,10 @@ func (s *server) open(transport web.Transport, sandbox bool) {
 		s.t.Fatal(err)
 	}
 	s.api.SetPulse(testPulse)
-	s.door, err = web.New(web.Options{
+	s.door = web.New(web.Options{
 		Log: log, BaseURL: baseURL, Transport: transport, API: s.api.Handler(),
 		Announce: s.api.TellRate,
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	s.handler = s.door
 }
 

@@ -328,7 +328,7 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 		Late:      late.Late,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(pages),
-	})
+	}), nil
 }
 
 // transport says which requests may come in plain text, and who may name their clients.

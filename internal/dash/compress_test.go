@@ -21,11 +21,7 @@ import (
 // behindTheDoor returns a server whose front door compresses what it may.
 func behindTheDoor(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
-	d, err := web.New(web.Options{Dashboard: h})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(d)
+	srv := httptest.NewServer(web.New(web.Options{Dashboard: h}))
 	t.Cleanup(srv.Close)
 	return srv
 }

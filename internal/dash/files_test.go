@@ -686,11 +686,7 @@ func TestASlowFileArrives(t *testing.T) {
 	c := s.setUp()
 	talk := chatPath(s.connected(s.workspace(), "Support").ID, contact)
 	key := c.form(talk)
-	door, err := web.New(web.Options{Dashboard: s.serve})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewUnstartedServer(door)
+	srv := httptest.NewUnstartedServer(web.New(web.Options{Dashboard: s.serve}))
 	srv.Config.ReadTimeout = 2 * time.Second // also for the work before the file, on a busy machine
 	srv.Start()
 	t.Cleanup(srv.Close)

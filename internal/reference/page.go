@@ -3,13 +3,11 @@ package reference
 import (
 	"bytes"
 	"embed"
-	"fmt"
 	"html/template"
-
-	root "postern"
+	"sync"
 )
 
-//go:embed pages assets/docs.js assets/style.css
+//go:embed pages assets/docs.js assets/*.css
 var files embed.FS
 
 // The large files stay in the executable until somebody asks for them. An embed.FS would copy them
@@ -21,11 +19,11 @@ var (
 	licences []byte
 )
 
-// Page is a file that is served as it is.
+// Page is served as it is, for as long as the server runs.
 type Page struct {
-	Type   string // the media type
-	Body   []byte
-	Policy string // the Content-Security-Policy
+	Type   string        // the media type
+	Policy string        // the Content-Security-Policy
+	Body   func() []byte // makes the body at the first call, and keeps it
 }
 
 // Problem is what the page of a reason shows: of a refusal, which has a status, or of the
@@ -39,64 +37,65 @@ type Problem struct {
 
 const (
 	htmlType = "text/html; charset=utf-8"
-	// plainPolicy is for pages without scripts.
-	plainPolicy = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	textType = "text/plain; charset=utf-8"
+	// plainPolicy is for pages without scripts. They have a form, which searches the documentation.
+	plainPolicy = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 	// docsPolicy lets the reference run its script, style itself, and ask this
 	// server, for its document and for what a reader tries out.
 	docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 // Pages are the pages by their paths: the reference, its parts and the
-// changelog, and one for each problem.
-func Pages(problems []Problem) (map[string]Page, error) {
-	sections, err := sectionsOf(root.Changelog)
-	if err != nil {
-		return nil, err
-	}
-	changelog, err := render(view{Title: "Changelog", Changelog: sections})
-	if err != nil {
-		return nil, err
-	}
+// changelog, the guides, and one for each problem.
+func Pages(problems []Problem) map[string]Page {
 	list := map[string]Page{
-		"/docs":                     {htmlType, file("pages/docs.html"), docsPolicy},
-		"/docs/changelog":           changelog,
-		"/docs/style.css":           {"text/css; charset=utf-8", file("assets/style.css"), plainPolicy},
-		"/docs/docs.js":             {"text/javascript; charset=utf-8", file("assets/docs.js"), plainPolicy},
-		"/docs/scalar.js":           {"text/javascript; charset=utf-8", script, plainPolicy},
-		"/docs/scalar.licences.txt": {"text/plain; charset=utf-8", licences, plainPolicy},
+		"/docs":                     {htmlType, docsPolicy, file("pages/docs.html")},
+		"/docs/style.css":           {"text/css; charset=utf-8", plainPolicy, file("assets/style.css")},
+		"/docs/reference.css":       {"text/css; charset=utf-8", plainPolicy, file("assets/reference.css")},
+		"/docs/docs.js":             {"text/javascript; charset=utf-8", plainPolicy, file("assets/docs.js")},
+		"/docs/scalar.js":           {"text/javascript; charset=utf-8", plainPolicy, func() []byte { return script }},
+		"/docs/scalar.licences.txt": {textType, plainPolicy, func() []byte { return licences }},
+	}
+	for path, name := range served() {
+		list[path] = pageOf(name)
 	}
 	for _, p := range problems {
-		if list["/problems/"+p.Reason], err = render(view{Title: p.Title, Problem: p}); err != nil {
-			return nil, err
+		list["/problems/"+p.Reason] = page(func() view { return view{Title: p.Title, Problem: p} })
+	}
+	return list
+}
+
+// file is an embedded file.
+func file(name string) func() []byte {
+	return sync.OnceValue(func() []byte {
+		b, err := files.ReadFile(name)
+		if err != nil {
+			panic(err) // the name is a constant of this package
 		}
-	}
-	return list, nil
+		return b
+	})
 }
 
-// file is an embedded file: what is not there does not compile.
-func file(name string) []byte {
-	b, err := files.ReadFile(name)
-	if err != nil {
-		panic(err) // the name is a constant of this package
-	}
-	return b
-}
-
-// view is what the template shows: the changelog, or a problem.
+// view is what the template shows: an article, or a problem.
 type view struct {
-	Title     string
-	Changelog []section
-	Problem   Problem
+	Title   string
+	Address string  // of the page
+	Guides  []group // beside the article
+	Article article
+	Problem Problem
 }
 
-func render(v view) (Page, error) {
-	t, err := template.ParseFS(files, "pages/page.html")
-	if err != nil {
-		return Page{}, fmt.Errorf("read the template of pages: %w", err)
-	}
+// page is a page that the template makes.
+func page(of func() view) Page {
+	return Page{htmlType, plainPolicy, sync.OnceValue(func() []byte { return render(of()) })}
+}
+
+// render writes a page. It fails only if the template is wrong, which the tests of all pages show.
+func render(v view) []byte {
+	t := template.Must(template.ParseFS(files, "pages/page.html"))
 	var b bytes.Buffer
 	if err := t.Execute(&b, v); err != nil {
-		return Page{}, fmt.Errorf("write the page %q: %w", v.Title, err)
+		panic(err)
 	}
-	return Page{htmlType, b.Bytes(), plainPolicy}, nil
+	return b.Bytes()
 }

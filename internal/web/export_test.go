@@ -1,6 +1,10 @@
 package web
 
-import "net"
+import (
+	"maps"
+	"net"
+	"slices"
+)
 
 // What tests count against.
 const (
@@ -32,12 +36,8 @@ func Archived(d *Door) int {
 }
 
 // Pages returns the paths of the documentation and of the pages about problems.
-func Pages() (paths []string) {
-	list, _ := readPages()
-	for path := range list {
-		paths = append(paths, path)
-	}
-	return paths
+func Pages() []string {
+	return slices.Collect(maps.Keys(readPages()))
 }
 
 // Coding returns what a client prefers.

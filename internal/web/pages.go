@@ -12,16 +12,14 @@ import (
 )
 
 // mountPages registers the documentation and the pages about problems.
-func mountPages(mux *http.ServeMux) error {
-	list, err := readPages()
-	for path, p := range list {
+func mountPages(mux *http.ServeMux) {
+	for path, p := range readPages() {
 		mux.Handle("GET "+path, p)
 	}
-	return err
 }
 
-// readPages makes the pages once: they are the same for every server.
-var readPages = sync.OnceValues(func() (map[string]*page, error) { //nolint:gochecknoglobals // made once, never changed
+// readPages lists the pages once: they are the same for every server.
+var readPages = sync.OnceValue(func() map[string]*page { //nolint:gochecknoglobals // made once, never changed
 	var problems []reference.Problem
 	for reason, k := range problem.All() {
 		e := problem.Explain(reason)
@@ -35,12 +33,11 @@ var readPages = sync.OnceValues(func() (map[string]*page, error) { //nolint:goch
 			Reason: reason, Title: s.Title, Means: s.Means, Do: s.Do, Session: s.Session, Endpoint: s.Endpoint,
 		})
 	}
-	files, err := reference.Pages(problems)
 	list := map[string]*page{}
-	for path, p := range files {
+	for path, p := range reference.Pages(problems) {
 		list[path] = newPage(p)
 	}
-	return list, err
+	return list
 })
 
 // page serves a file that does not change while the server runs.
@@ -50,17 +47,17 @@ type page struct {
 	tag func() string // its entity tag
 }
 
-// newPage reads the page when it is first requested, not before: some are large.
+// newPage makes the page when it is first requested, not before: some are large, and most are never read.
 func newPage(p reference.Page) *page {
 	return &page{Page: p, tag: sync.OnceValue(func() string {
-		sum := sha256.Sum256(p.Body)
+		sum := sha256.Sum256(p.Body())
 		return `W/"` + hex.EncodeToString(sum[:8]) + `"`
 	})}
 }
 
 // ServeHTTP answers with the file. It contains nothing that is secret, so it may be compressed.
 func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	h := w.Header()
+	h, body := w.Header(), p.Body()
 	h.Set("Cache-Control", "no-cache") // cached, and revalidated: a new release may change it
 	h.Set("Content-Security-Policy", p.Policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -68,6 +65,6 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h.Set("ETag", p.tag())
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("Content-Type", p.Type)
-	h.Set("Content-Length", strconv.Itoa(len(p.Body)))
-	_, _ = w.Write(p.Body) // the reader may be gone
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // the reader may be gone
 }

@@ -69,7 +69,8 @@ func TestPagesAreForThisServerOnly(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, web.Transport{})
 	for path, kind := range map[string]string{
-		"/docs": "text/html", "/docs/changelog": "text/html", "/docs/style.css": "text/css", "/docs/docs.js": "text/javascript",
+		"/docs": "text/html", "/docs/guides": "text/html", "/docs/operations": "text/html", "/docs/deploy/proxy/nginx.conf": "text/plain",
+		"/docs/changelog": "text/html", "/docs/style.css": "text/css", "/docs/docs.js": "text/javascript",
 		"/docs/scalar.js": "text/javascript", "/docs/scalar.licences.txt": "text/plain", "/problems/internal": "text/html",
 	} {
 		a := d.get(path)
@@ -92,7 +93,7 @@ func TestPagesAreForThisServerOnly(t *testing.T) {
 func TestChangelogIsShown(t *testing.T) {
 	t.Parallel()
 	page := newDoor(t, web.Transport{}).get("/docs/changelog").Body.String()
-	for _, words := range []string{"<h2>0.1.0 (unreleased)</h2>", "<li>", "<code>GET /v1/usage</code>"} {
+	for _, words := range []string{`<h2 id="010-unreleased">`, "<li>", "<code>GET /v1/usage</code>"} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the changelog has no %s", words)
 		}

@@ -25,11 +25,7 @@ import (
 func doorOf(t *testing.T, serve http.HandlerFunc) *door {
 	t.Helper()
 	d := &door{t: t, log: &bytes.Buffer{}}
-	var err error
-	d.Door, err = web.New(web.Options{Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, API: serve})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d.Door = web.New(web.Options{Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, API: serve})
 	return d
 }
 

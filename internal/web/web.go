@@ -65,8 +65,8 @@ type Door struct {
 	archive     archive
 }
 
-// New returns a Door. It fails when a page of the documentation cannot be made.
-func New(opts Options) (*Door, error) {
+// New returns a Door.
+func New(opts Options) *Door {
 	d := &Door{
 		log: opts.Log, transport: opts.Transport, announce: opts.Announce, observe: opts.Observe, api: opts.API, dashboard: opts.Dashboard,
 		flights: newFlights(), compressors: newCompressors(), late: opts.Late,
@@ -86,7 +86,8 @@ func New(opts Options) (*Door, error) {
 		mux.Handle("/link/", opts.LinkPages)
 	}
 	d.pages, d.nothing = d.problems.Routed(mux), d.problems.Routed(http.NewServeMux())
-	return d, mountPages(mux)
+	mountPages(mux)
+	return d
 }
 
 // Values of headers that are on every answer, shared: nobody changes them.

@@ -32,14 +32,10 @@ func newDoor(t *testing.T, transport web.Transport) *door {
 		})
 	}
 	d := &door{t: t, log: &bytes.Buffer{}}
-	var err error
-	d.Door, err = web.New(web.Options{
+	d.Door = web.New(web.Options{
 		Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, Transport: transport,
 		API: says("the API"), LinkPages: says("a link page"), Dashboard: says("the dashboard"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return d
 }
 
@@ -123,15 +119,11 @@ func TestAnswerWithoutAStatusIs200(t *testing.T) {
 		},
 	} {
 		d := &door{t: t, log: &bytes.Buffer{}}
-		var err error
-		d.Door, err = web.New(web.Options{
+		d.Door = web.New(web.Options{
 			Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, Dashboard: handler,
 			API: http.NotFoundHandler(), LinkPages: http.NotFoundHandler(),
 			Announce: func(_ *http.Request, _ netip.Addr, h http.Header) { h.Set("RateLimit", "told") },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		a := d.get("/messages.csv")
 		line := d.logLine(a.Header().Get("Request-Id"))
 		if got := a.Result().Header.Get("RateLimit"); got != "told" || !strings.Contains(line, `"status":200`) {
