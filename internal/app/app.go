@@ -323,7 +323,7 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 	}
 	a.endStreams = rest.EndStreams
 	return web.New(web.Options{
-		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate,
+		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate, Document: rest.OpenAPI,
 		Observe:   a.counts.Requested,
 		Late:      late.Late,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),

@@ -76,13 +76,15 @@ func file(name string) func() []byte {
 	})
 }
 
-// view is what the template shows: an article, or a problem.
+// view is what the template shows: an article, a problem, or the results of a search.
 type view struct {
 	Title   string
 	Address string  // of the page
 	Guides  []group // beside the article
 	Article article
 	Problem Problem
+	Query   string
+	Results *results
 }
 
 // page is a page that the template makes.

@@ -124,6 +124,8 @@ func TestReferenceAsksNoOtherHost(t *testing.T) {
 		"changelog-light.png": {
 			"/docs/changelog", "light", []string{"<h1>Changelog</h1>", "<code>GET /v1/usage</code>"},
 		},
+		"guide-light.png":  {"/docs/guides/text", "light", []string{"<h1>Text</h1>", `<h2 id="send-text">`}},
+		"search-dark.png":  {"/docs/search?q=mention", "dark", []string{"<mark>mention</mark>"}},
 		"problem-dark.png": {"/problems/device-not-connected", "dark", []string{"<h1>Device not connected</h1>"}},
 	} {
 		dom := v.open(k.URL()+tt.path, tt.scheme, picture)

@@ -33,6 +33,9 @@ type Options struct {
 	LinkPages http.Handler // serves /link/
 	Dashboard http.Handler // serves every path that nothing else has
 
+	// Document returns the OpenAPI document, which is searched with the documentation. Nil leaves it out.
+	Document func() ([]byte, error)
+
 	// Announce adds headers to the answer to r, just before its first byte. client is
 	// invalid when its address is unknown. nil adds none.
 	Announce func(r *http.Request, client netip.Addr, h http.Header)
@@ -86,7 +89,7 @@ func New(opts Options) *Door {
 		mux.Handle("/link/", opts.LinkPages)
 	}
 	d.pages, d.nothing = d.problems.Routed(mux), d.problems.Routed(http.NewServeMux())
-	mountPages(mux)
+	d.mountPages(mux, opts.Document)
 	return d
 }
 
