@@ -68,7 +68,7 @@ demo: build ## run the demo once and exit
 	./bin/postern demo --once
 
 deps: ## install what the tests need besides Go (as root), or list what is missing
-	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium-headless-shell:chromium-headless-shell ffmpeg:ffmpeg npm:npm nginx-light:nginx haproxy:haproxy caddy:caddy prometheus:promtool
+	@./scripts/deps gcc:gcc libc6-dev:/usr/include/stdio.h zbar-tools:zbarimg librsvg2-bin:rsvg-convert 'postgresql:/usr/lib/postgresql/*/bin/initdb' chromium-headless-shell:chromium-headless-shell ffmpeg:ffmpeg npm:npm nginx-light:nginx haproxy:haproxy caddy:caddy prometheus:promtool python3:python3 php-cli:php ruby:ruby default-jdk-headless:javac
 
 # The parts of the tests run side by side, because the browser and the killed servers mostly wait.
 test: deps ## run every test, with the race detector for our packages

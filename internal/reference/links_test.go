@@ -16,7 +16,6 @@ func TestLinksBetweenFilesAreServed(t *testing.T) {
 		"docs/real-phone-check.md: ../README.md":                         true,
 		"docs/operations.md: ../README.md#postgresql":                    true,
 		"docs/guides/README.md: ../../README.md#sending-a-first-message": true,
-		"docs/guides/README.md: ../../README.md#webhooks":                true,
 	}
 	pages, seen := served(), 0
 	for _, name := range pages {

@@ -1,10 +1,11 @@
-package testkit_test
+package main
 
 import (
 	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,165 +20,6 @@ import (
 	"postern/internal/testkit"
 )
 
-const (
-	guides = "../../docs/guides"
-
-	// guideTop is the first command of every guide. A reader replaces the values of its first line,
-	// and so does the test.
-	guideTop = `URL=http://127.0.0.1:8080 KEY=pst_… DEVICE=dev_…
-H="Authorization: Bearer $KEY" J='Content-Type: application/json'
-`
-	guideWait = time.Minute // for an event, or until a request that changes nothing shows the response
-)
-
-// TestGuides runs every command of every guide in a sandbox, exactly as written and in order, and
-// compares what the guide shows with what happens.
-func TestGuides(t *testing.T) {
-	t.Parallel()
-	k := testkit.Start(t)
-	k.Workspace("growth") // the kit notes the first one, which must not happen in parallel
-	index := readGuide(t, "README.md")
-	for _, path := range guideFiles(t) {
-		name := filepath.Base(path)
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text := readGuide(t, name)
-			if name != "README.md" && !strings.Contains(index, "]("+name+")") {
-				t.Error("the index does not name this guide")
-			}
-			for _, wrong := range slices.Concat(wrongLinks(text), newReader(t, k, guideWait).follow(text)) {
-				t.Errorf("docs/guides/%s: %s", name, wrong)
-			}
-		})
-	}
-}
-
-// TestReadmeSendsAPicture runs the commands of the README that need no more than a server and a key.
-func TestReadmeSendsAPicture(t *testing.T) {
-	t.Parallel()
-	text := readGuide(t, "../../README.md")
-	_, text, _ = strings.Cut(text, "**Without a phone**, create a device")
-	text, _, found := strings.Cut(text, "\n## Webhooks")
-	if !found {
-		t.Fatal("the README has other sections")
-	}
-	for _, wrong := range newReader(t, testkit.Start(t), guideWait).follow(fence("sh", guideTop) + text) {
-		t.Errorf("README.md, in lines counted from \"Without a phone\": %s", wrong)
-	}
-}
-
-// TestWrongGuidesAreNoticed: a guide that shows anything else than what happens is reported.
-func TestWrongGuidesAreNoticed(t *testing.T) {
-	t.Parallel()
-	k := testkit.Start(t)
-	k.Workspace("growth")
-	const send = `curl -s $URL/v1/messages -H "$H" -H "$J" -d '{"deviceId":"'$DEVICE'","to":"+15551234567","body":"Hi"}'`
-	const get = `curl -s "$URL/v1/messages?q=nothing" -H "$H"`
-	for name, tt := range map[string]struct {
-		script, text, shown string
-		right               bool
-	}{
-		"right":                   {send, "Postern responds with 202:", `{"id":"msg_01JD8Z…", "to":"+15551234567", …}`, true},
-		"another status":          {send, "Postern responds with 201:", "", false},
-		"a refused request":       {strings.Replace(send, `"Hi"`, `""`, 1), "", "", false},
-		"a member that is absent": {send, "", `{"id":"msg_01JD8Z…", "colour":"red", …}`, false},
-		"a member left out":       {send, "", `{"id":"msg_01JD8Z…"}`, false},
-		"another value":           {send, "", `{"body":"Ho", …}`, false},
-		"another list":            {get, "", `{"data":[{…}], "nextCursor":null}`, false},
-		"no JSON":                 {get, "", `{"data":[}`, false},
-		"an event that is absent": {send, "", `{"eventId":"evt_01JD8Z…", "type":"message.failed", …}`, false},
-		"a command that fails":    {"false", "", "", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text := fence("sh", guideTop) + fence("sh", tt.script+"\n") + tt.text + "\n"
-			if tt.shown != "" {
-				text += fence("json", tt.shown+"\n")
-			}
-			wrong := newReader(t, k, time.Second/2).follow(text)
-			if got := len(wrong) == 0; got != tt.right {
-				t.Errorf("the guide\n%s\nis wrong in %q", text, wrong)
-			}
-		})
-	}
-	if wrong := newReader(t, k, 0).follow(fence("sh", "true\n")); len(wrong) == 0 {
-		t.Error("a guide with another beginning is not noticed")
-	}
-	if wrong := wrongLinks("[a](text.md) [b](https://www.example.com) [c](nowhere.md#x)"); len(wrong) != 1 {
-		t.Errorf("wrong links = %q, want one", wrong)
-	}
-}
-
-func fence(language, text string) string { return "```" + language + "\n" + text + "```\n" }
-
-func guideFiles(t *testing.T) []string {
-	t.Helper()
-	list, err := filepath.Glob(filepath.Join(guides, "*.md"))
-	if err != nil || len(list) == 0 {
-		t.Fatalf("no guides: %v", err)
-	}
-	return list
-}
-
-func readGuide(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(guides, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-var linkPattern = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-
-// wrongLinks are links to files that do not exist.
-func wrongLinks(text string) (wrong []string) {
-	for _, link := range linkPattern.FindAllStringSubmatch(text, -1) {
-		if _, err := os.Stat(filepath.Join(guides, link[1])); err != nil {
-			wrong = append(wrong, err.Error())
-		}
-	}
-	return wrong
-}
-
-// step is a command of a guide with what the guide shows below it.
-type step struct {
-	line   int
-	script string
-	status string // that the text names; "" for any 2xx
-	shown  []string
-}
-
-var statusPattern = regexp.MustCompile(`responds? with (\d{3})\b`)
-
-// steps splits a guide into its commands.
-func steps(text string) (list []step) {
-	language, block := "", ""
-	said := true // whether a text follows the last command already
-	for i, line := range strings.Split(text, "\n") {
-		switch fenced := strings.HasPrefix(line, "```"); {
-		case fenced && language == "":
-			language = strings.TrimPrefix(line, "```") + "."
-		case fenced && language == "sh.":
-			list = append(list, step{line: i + 1, script: block})
-			language, block, said = "", "", false
-		case fenced:
-			if language == "json." && len(list) > 0 {
-				list[len(list)-1].shown = append(list[len(list)-1].shown, block)
-			}
-			language, block, said = "", "", true
-		case language != "":
-			block += line + "\n"
-		case line != "" && !said:
-			if m := statusPattern.FindStringSubmatch(line); m != nil {
-				list[len(list)-1].status = m[1]
-			}
-			said = true
-		}
-	}
-	return list
-}
-
 // guideReader is somebody who follows a guide in a shell, in an own workspace and directory.
 type guideReader struct {
 	t     *testing.T
@@ -186,6 +28,7 @@ type guideReader struct {
 	wait  time.Duration
 	dir   string
 	ids   map[string]string
+	port  string // instead of 3000, for the programs of a guide
 	shell io.Writer
 	done  *bufio.Reader
 	said  *testkit.Log
@@ -197,9 +40,9 @@ set -o pipefail
 %s "$@" -w '%%{stderr}%%{http_code}\n' 2>>status | tee -a bodies
 `
 
-// program writes a program. No process may start meanwhile: it would inherit the open file, and the
+// executable writes a program. No process may start meanwhile: it would inherit the open file, and the
 // program could not be run before that process ends (https://go.dev/issue/22315).
-func program(t *testing.T, path string, text []byte) {
+func executable(t *testing.T, path string, text []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -212,21 +55,24 @@ func program(t *testing.T, path string, text []byte) {
 func newReader(t *testing.T, k *testkit.Kit, wait time.Duration) *guideReader {
 	t.Helper()
 	r := &guideReader{t: t, kit: k, c: k.Workspace("growth"), wait: wait, dir: t.TempDir(), said: &testkit.Log{}}
-	d := r.c.Link(phone)
+	d := r.c.Link("+15550001111")
 	r.ids = map[string]string{"pst_…": r.c.Key, "dev_…": string(d.ID), "http://127.0.0.1:8080": k.URL()}
 	curl, err := exec.LookPath("curl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	program(t, filepath.Join(bin, "curl"), fmt.Appendf(nil, guideCurl, curl))
+	executable(t, filepath.Join(bin, "curl"), fmt.Appendf(nil, guideCurl, curl))
+	executable(t, filepath.Join(bin, "postern"), fmt.Appendf(nil, "#!/bin/sh\n%s=1 exec %s \"$@\"\n", asProgram, os.Args[0]))
+	r.port = freePort(t)
 	results, marks, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "bash")
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = r.dir, r.said, r.said, []*os.File{marks}
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "POSTERN_DATA_DIR="+k.Config.Dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	shell, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -235,6 +81,7 @@ func newReader(t *testing.T, k *testkit.Kit, wait time.Duration) *guideReader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // with what the guide has started
 		_ = shell.Close()
 		_ = cmd.Wait()
 		_ = results.Close()
@@ -248,7 +95,7 @@ func newReader(t *testing.T, k *testkit.Kit, wait time.Duration) *guideReader {
 // follow runs the commands of a guide, and returns what is wrong with it.
 func (r *guideReader) follow(text string) (wrong []string) {
 	list := steps(text)
-	if len(list) == 0 {
+	if !slices.ContainsFunc(list, func(s step) bool { return s.file == "" }) {
 		return nil
 	}
 	if list[0].script != guideTop {
@@ -258,6 +105,11 @@ func (r *guideReader) follow(text string) (wrong []string) {
 		list[0].script = strings.ReplaceAll(list[0].script, name, value)
 	}
 	for _, s := range list {
+		s.script = strings.ReplaceAll(s.script, "3000", r.port)
+		if s.file != "" {
+			r.save(s)
+			continue
+		}
 		deadline := time.Now().Add(r.wait)
 		problem := r.run(s)
 		for problem != "" && s.repeatable() && time.Now().Before(deadline) {
@@ -270,6 +122,29 @@ func (r *guideReader) follow(text string) (wrong []string) {
 		wrong = append(wrong, r.events(s)...)
 	}
 	return wrong
+}
+
+// save writes a program of the guide to its file.
+func (r *guideReader) save(s step) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, s.file), []byte(s.script), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// freePort returns a port of this machine that nothing listened on a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // repeatable tells whether a reader would repeat a command until the response is as shown: it
@@ -314,7 +189,7 @@ func (r *guideReader) run(s step) string {
 	if wrong := wrongStatus(strings.Fields(string(status)), s.status); wrong != "" {
 		return wrong + ": " + string(bodies)
 	}
-	text := strings.ReplaceAll(string(bodies), r.kit.URL(), "http://127.0.0.1:8080")
+	text := strings.NewReplacer(r.kit.URL(), "http://127.0.0.1:8080", ":"+r.port, ":3000").Replace(string(bodies))
 	for _, shown := range s.shown {
 		if wrong := compareShown(shown, text); wrong != "" {
 			return wrong + "\nin " + text
@@ -379,7 +254,13 @@ func parseShown(text string) (v any, err error) {
 	return v, json.Unmarshal([]byte(b.String()), &v)
 }
 
-func isEvent(v any) bool { return from(v, "eventId") != nil }
+// memberOf is a member of a JSON object; nil if v is none, or has none of this name.
+func memberOf(v any, name string) any {
+	object, _ := v.(map[string]any)
+	return object[name]
+}
+
+func isEvent(v any) bool { return memberOf(v, "eventId") != nil }
 
 // events waits for the events that a guide shows below a command.
 func (r *guideReader) events(s step) (wrong []string) {
@@ -392,7 +273,7 @@ func (r *guideReader) events(s step) (wrong []string) {
 		for deadline := time.Now().Add(r.wait); problem != "" && time.Now().Before(deadline); {
 			<-time.After(20 * time.Millisecond)
 			var list struct{ Data []any }
-			r.c.Call("GET", fmt.Sprintf("/v1/events?limit=200&type=%v", from(want, "type")), nil, 200, &list)
+			r.c.Call("GET", fmt.Sprintf("/v1/events?limit=200&type=%v", memberOf(want, "type")), nil, 200, &list)
 			for _, got := range list.Data {
 				if problem = differs("", got, want); problem == "" {
 					break
