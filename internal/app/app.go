@@ -180,7 +180,7 @@ func (a *App) open(ctx context.Context) error {
 			PerMinute:         postern.Rate(pace.PerMinute),
 			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute),
 		},
-		ConnectRate: a.cfg.ConnectRate,
+		ConnectRate: a.cfg.ConnectRate, Received: a.counts.Received,
 	})
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 type Metrics struct {
 	messages  *prometheus.CounterVec // by direction, kind and status
 	toSent    prometheus.Histogram
+	received  prometheus.Histogram
 	delivered prometheus.Histogram
 	events    *prometheus.CounterVec // by type
 	states    *prometheus.CounterVec // by status and reason
@@ -56,6 +57,10 @@ func (m *Metrics) countWork(f promauto.Factory) {
 	m.toSent = f.NewHistogram(prometheus.HistogramOpts{
 		Name: "postern_message_sent_seconds", Buckets: seconds(),
 		Help: "Time from the request, or the time that a message is scheduled for, until the network has the message.",
+	})
+	m.received = f.NewHistogram(prometheus.HistogramOpts{
+		Name: "postern_message_received_seconds", Buckets: seconds()[:13],
+		Help: "Time from when a message is read from the socket until it is on disk.",
 	})
 	m.delivered = f.NewHistogram(prometheus.HistogramOpts{
 		Name: "postern_message_delivered_seconds", Buckets: seconds(),
@@ -140,6 +145,9 @@ func passed(from, to postern.MessageStatus) []postern.MessageStatus {
 	}
 	return way[min(slices.Index(way, from)+1, end) : end+1]
 }
+
+// Received counts a message that arrived and is on disk.
+func (m *Metrics) Received(took time.Duration) { m.received.Observe(took.Seconds()) }
 
 // Requested counts an HTTP request.
 func (m *Metrics) Requested(method, route string, status int, reason string, took time.Duration) {

@@ -268,6 +268,7 @@ type (
 		About     string // network id of the message that an action is about; "" for a message
 		BetterOf  string // network id of the picture or video of which this is a better copy; "" for none
 		At        time.Time
+		Arrived   time.Time // when it was read from the socket, by this machine's clock; zero if unknown
 	}
 
 	// Echo is a message that the account sent from the phone or from another
@@ -282,6 +283,7 @@ type (
 		About     string // network id of the message that an action is about; "" for a message
 		BetterOf  string // network id of the picture or video of which this is a better copy; "" for none
 		At        time.Time
+		Arrived   time.Time // as in [Inbound]
 	}
 
 	// Undecryptable is a message that could not be read.

@@ -48,6 +48,9 @@ type Options struct {
 	ConnectRate int
 	// Leases say for which devices this server works; nil: for all.
 	Leases *lease.Holder
+	// Received is called when a message that arrived is on disk, with the time since it was read from
+	// the socket, from many goroutines; nil: nothing is.
+	Received func(took time.Duration)
 }
 
 // Engine runs the sessions of all devices.
@@ -59,6 +62,8 @@ type Engine struct {
 	pace   postern.Pace
 	box    *blackbox.Box
 	leases *lease.Holder
+
+	received func(took time.Duration)
 
 	library *library.Library
 	fetch   func(ctx context.Context, url string) (io.ReadCloser, error)
@@ -85,9 +90,12 @@ func New(opts Options) *Engine {
 	if opts.Leases == nil {
 		opts.Leases = lease.Alone()
 	}
+	if opts.Received == nil {
+		opts.Received = func(time.Duration) {}
+	}
 	return &Engine{
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
-		leases:  opts.Leases,
+		leases: opts.Leases, received: opts.Received,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
 		uploads: fair.New(allUploads), downloads: fair.New(allDownloads), previews: fair.New(allPreviews),

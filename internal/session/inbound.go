@@ -57,7 +57,8 @@ type arrival struct {
 	event   postern.EventType
 	quoteOf string // network id of the message to which it replies; "" for none
 	file    network.Ref
-	better  string // network id of the picture or video of which it is a better copy; "" for none
+	better  string    // network id of the picture or video of which it is a better copy; "" for none
+	arrived time.Time // at the socket; zero if unknown
 }
 
 func inbound(d postern.Device, u network.Inbound) arrival {
@@ -67,14 +68,14 @@ func inbound(d postern.Device, u network.Inbound) arrival {
 	if u.Content.Kind == postern.KindCall {
 		event = postern.CallReceived
 	}
-	return arrival{m, u.Sender, event, u.QuoteOf, u.File, u.BetterOf}
+	return arrival{m, u.Sender, event, u.QuoteOf, u.File, u.BetterOf, u.Arrived}
 }
 
 func undecryptable(d postern.Device, u network.Undecryptable) arrival {
 	m := received(d, u.NetworkID, u.ChatID, postern.Unsupported(""), u.At)
 	m.From, m.FromLID = postern.Maybe(u.From), u.FromLID
 	m.Error = &postern.Failure{Code: u.Why, Detail: whyUnread(u.Why)}
-	return arrival{m, u.Sender, postern.MessageUndecryptable, "", nil, ""}
+	return arrival{m, u.Sender, postern.MessageUndecryptable, "", nil, "", time.Time{}}
 }
 
 // whyUnread explains why a message could not be read.
@@ -95,7 +96,7 @@ func echo(d postern.Device, u network.Echo) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
 	m.From, m.To, m.About = d.PhoneNumber, postern.Maybe(u.To), u.About
-	return arrival{m, "", postern.MessageEcho, u.QuoteOf, u.File, u.BetterOf}
+	return arrival{m, "", postern.MessageEcho, u.QuoteOf, u.File, u.BetterOf, u.Arrived}
 }
 
 // received returns a message from a contact, without the contact's names.
@@ -131,5 +132,9 @@ func (h *host) receive(ctx context.Context, a arrival) error {
 	if a.message.Content.ViewOnce && !d.Receive.ViewOnce {
 		a.file = nil
 	}
-	return h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event, a.file)
+	err = h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event, a.file)
+	if err == nil && !a.arrived.IsZero() {
+		h.e.received(time.Since(a.arrived))
+	}
+	return err
 }

@@ -63,6 +63,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`postern_messages_total{direction="outbound",kind="text",status="sent"} 1`,
 		`postern_messages_total{direction="outbound",kind="text",status="read"} 1`,
 		`postern_message_sent_seconds_count 1`,
+		`postern_message_received_seconds_count 1`,
 		`postern_events_total{type="message.received"} 1`,
 		`postern_device_state_changes_total{reason="",status="connected"}`,
 		`postern_link_attempts_total{outcome="linked"} 1`,

@@ -23,13 +23,19 @@ type flight struct {
 	mu      sync.Mutex // guards the fields below
 	frames  frames
 	decoded int // frames
-	open    map[string]*waBinary.Node
+	open    map[string]stanza
 	others  int // stanzas without an acknowledgement so far, for their names in open
 	closed  bool
 }
 
+// stanza is a stanza in progress.
+type stanza struct {
+	node *waBinary.Node
+	at   time.Time // when it was read
+}
+
 func newFlight(note func(string)) *flight {
-	return &flight{note: note, open: map[string]*waBinary.Node{}}
+	return &flight{note: note, open: map[string]stanza{}}
 }
 
 // read sees bytes of the WebSocket that whatsmeow gets next.
@@ -62,12 +68,12 @@ func isHandled(node *waBinary.Node) bool {
 func (f *flight) begin(node *waBinary.Node) {
 	id, _ := node.Attrs["id"].(string)
 	if id != "" && (node.Tag == "message" || node.Tag == "receipt") {
-		f.open[node.Tag+" "+id] = node
+		f.open[node.Tag+" "+id] = stanza{node, time.Now()}
 		return
 	}
 	f.others++
 	name := strconv.Itoa(f.others)
-	f.open[name] = node
+	f.open[name] = stanza{node, time.Now()}
 	time.AfterFunc(handlingTime, func() { f.end(name) })
 }
 
@@ -92,7 +98,7 @@ func (f *flight) answered(node *waBinary.Node) *waBinary.Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := class + " " + id
-	message := f.open[name]
+	message := f.open[name].node
 	if node.Tag == "ack" || isFinalReceipt(node) {
 		delete(f.open, name)
 		f.tell()
@@ -114,7 +120,14 @@ func isFinalReceipt(node *waBinary.Node) bool {
 func (f *flight) message(id string) *waBinary.Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.open["message "+id]
+	return f.open["message "+id].node
+}
+
+// arrived returns when the message in progress with an id was read, or zero.
+func (f *flight) arrived(id string) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open["message "+id].at
 }
 
 // land ends the notes, because the connection has ended.
@@ -134,8 +147,8 @@ func (f *flight) tell() {
 		f.note(network.ProcessingFrame)
 		return
 	}
-	for _, node := range f.open {
-		f.note(node.Tag)
+	for _, one := range f.open {
+		f.note(one.node.Tag)
 		return
 	}
 	f.note("")

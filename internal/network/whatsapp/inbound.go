@@ -47,13 +47,13 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 		return v.stores(ctx, network.Echo{
 			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
 			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf,
-			At: evt.Info.Timestamp.UTC(),
+			At: evt.Info.Timestamp.UTC(), Arrived: v.flight.arrived(evt.Info.ID),
 		})
 	}
 	return v.stores(ctx, network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
 		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
-		About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(),
+		About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(), Arrived: v.flight.arrived(evt.Info.ID),
 	})
 }
 
