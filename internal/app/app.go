@@ -180,7 +180,7 @@ func (a *App) open(ctx context.Context) error {
 			PerMinute:         postern.Rate(pace.PerMinute),
 			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute),
 		},
-		ConnectRate: a.cfg.ConnectRate, Received: a.counts.Received,
+		ConnectRate: a.cfg.ConnectRate, Received: a.counts.Received, Live: a.counts.Live,
 	})
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err
@@ -194,6 +194,7 @@ func (a *App) open(ctx context.Context) error {
 		System: func(ctx context.Context) (store.SystemStatus, error) { return a.db.System.Get(ctx, a.db.Now()) },
 		Health: a.health.Report,
 		Disk:   func() (int64, error) { return health.FreeSpace(a.cfg.Dir) },
+		Store:  a.db.System.Figures,
 	})
 	return a.listen(ctx, obs.OpsHandler(a.health.Report, a.registry))
 }

@@ -49,6 +49,7 @@ type DB struct {
 	readers     *readers     // of connections
 	lists       *readers     // of processors
 	courier     *courier     // nil unless several servers share the database
+	logFile     string       // of SQLite's write-ahead log; "" with PostgreSQL
 	close       func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection

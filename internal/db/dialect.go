@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 
 	"github.com/pressly/goose/v3"
 )
@@ -34,6 +35,34 @@ func (db *DB) Postgres() bool { return db.dialect.remote }
 func (db *DB) Size(ctx context.Context) (engine string, bytes int64, err error) {
 	err = db.Row(ctx, db.dialect.size, nil, &engine, &bytes)
 	return engine, bytes, err
+}
+
+// Figures are what operators watch of the engine in this process.
+type Figures struct {
+	Waiting int64 // reads that wait now until it is their workspace's turn
+	Waits   int64 // reads that had to wait for a connection, since the start
+	Log     int64 // bytes of the file of SQLite's write-ahead log; 0 with PostgreSQL
+}
+
+// Figures returns the figures of now. It reads nothing from the database.
+func (db *DB) Figures() Figures {
+	return Figures{
+		Waiting: db.readers.waiting() + db.lists.waiting(),
+		Waits:   db.read.Stats().WaitCount,
+		Log:     db.logSize(),
+	}
+}
+
+// logSize is 0 while there is no file.
+func (db *DB) logSize() int64 {
+	if db.logFile == "" {
+		return 0
+	}
+	info, err := os.Stat(db.logFile)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 func (d dialect) inList(n int) string { return fmt.Sprintf(d.list, n) }

@@ -192,3 +192,13 @@ func (r *readers) forget(one *reader) {
 		delete(r.by, one.workspace)
 	}
 }
+
+// waiting is how many reads wait for their turns.
+func (r *readers) waiting() (n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.turns {
+		n += int64(len(one.waiting))
+	}
+	return n
+}

@@ -31,6 +31,7 @@ func sqliteDialect() dialect {
 func (db *DB) openSQLite(ctx context.Context, opts Options) (err error) {
 	db.dialect = sqliteDialect()
 	path := filepath.Join(opts.Dir, FileName)
+	db.logFile = path + "-wal"
 	if db.writeDB, err = openFile(ctx, path, "immediate", 1); err != nil {
 		return fmt.Errorf("open the database: %w", err)
 	}

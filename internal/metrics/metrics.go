@@ -21,6 +21,7 @@ type Metrics struct {
 	received  prometheus.Histogram
 	delivered prometheus.Histogram
 	events    *prometheus.CounterVec // by type
+	sessions  prometheus.Gauge
 	states    *prometheus.CounterVec // by status and reason
 	links     *prometheus.CounterVec // by outcome
 	requests  *prometheus.HistogramVec
@@ -69,6 +70,9 @@ func (m *Metrics) countWork(f promauto.Factory) {
 	m.events = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "postern_events_total", Help: "Events that were recorded, by type.",
 	}, []string{"type"})
+	m.sessions = f.NewGauge(prometheus.GaugeOpts{
+		Name: "postern_sessions", Help: "Live connections to the network. A device has one, on one of the servers.",
+	})
 	m.states = f.NewCounterVec(prometheus.CounterOpts{
 		Name: "postern_device_state_changes_total", Help: "Changes of the states of devices, by the new status and " +
 			"its reason.",
@@ -148,6 +152,9 @@ func passed(from, to postern.MessageStatus) []postern.MessageStatus {
 
 // Received counts a message that arrived and is on disk.
 func (m *Metrics) Received(took time.Duration) { m.received.Observe(took.Seconds()) }
+
+// Live counts that sessions have become live, or have ended.
+func (m *Metrics) Live(change int) { m.sessions.Add(float64(change)) }
 
 // Requested counts an HTTP request.
 func (m *Metrics) Requested(method, route string, status int, reason string, took time.Duration) {

@@ -24,6 +24,7 @@ type Source struct {
 	System func(ctx context.Context) (store.SystemStatus, error)
 	Health func() health.Report
 	Disk   func() (free int64, err error) // of the data directory, in bytes
+	Store  func() store.Figures
 }
 
 // System collects the state of the whole installation: of servers that share a database, each reports the
@@ -62,14 +63,20 @@ var (
 	lag    = desc("webhook_lag_seconds", "How long the oldest delivery that is due has been due. Of the whole database.")
 	oldest = desc("queue_oldest_seconds", "How long the oldest message that is not scheduled has waited, of the first "+
 		"10,000. Of the whole database.")
-	size  = desc("database_size_bytes", "Size of the database.")
+	size    = desc("database_size_bytes", "Size of the database.")
+	waiting = desc("store_waiting_reads", "Reads that wait for a connection or a processor until it is their "+
+		"workspace's turn.")
+	waits = desc("store_read_waits_total", "Reads that had to wait for a connection of the pool.")
+	log   = desc("store_log_size_bytes", "Size of the file of SQLite's write-ahead log; 0 with PostgreSQL.")
+	cache = desc("device_cache_reads_total", "Reads of devices, by result: hit or miss. Without reads with "+
+		"PostgreSQL, where nothing is cached.", "result")
 	nodes = desc("servers", "Servers that share the database; 0 if one has it alone.")
 )
 
 // Describe sends the descriptions.
 func (s *System) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{ready, problem, disk, devices, queued, sending, pending, due, lag, oldest, size,
-		nodes} {
+		nodes, waiting, waits, log, cache} {
 		ch <- d
 	}
 }
@@ -89,9 +96,22 @@ func (s *System) Collect(ch chan<- prometheus.Metric) {
 	if free, err := s.source.Disk(); err == nil {
 		gauge(disk, float64(free))
 	}
+	collectStore(s.source.Store(), ch)
 	if status, at, ok := s.read(); ok {
 		collect(status, at, gauge)
 	}
+}
+
+// collectStore sends the figures of the store in this process.
+func collectStore(f store.Figures, ch chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
+	}
+	send(waiting, prometheus.GaugeValue, f.Waiting)
+	send(waits, prometheus.CounterValue, f.Waits)
+	send(log, prometheus.GaugeValue, f.Log)
+	send(cache, prometheus.CounterValue, f.CacheHits, "hit")
+	send(cache, prometheus.CounterValue, f.CacheMisses, "miss")
 }
 
 // collect sends the figures of the database as they were when it was read: what waited then may be done now.

@@ -24,6 +24,7 @@ func TestAgesAreThoseOfTheReading(t *testing.T) {
 			},
 			Health: func() health.Report { return health.Report{Status: health.Ready} },
 			Disk:   func() (int64, error) { return 0, nil },
+			Store:  func() store.Figures { return store.Figures{} },
 		})
 		for range 5 {
 			families, err := r.Gather()

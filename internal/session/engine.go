@@ -51,6 +51,8 @@ type Options struct {
 	// Received is called when a message that arrived is on disk, with the time since it was read from
 	// the socket, from many goroutines; nil: nothing is.
 	Received func(took time.Duration)
+	// Live is called with 1 when a session has become live, and with -1 when it has ended; nil: nothing is.
+	Live func(change int)
 }
 
 // Engine runs the sessions of all devices.
@@ -63,7 +65,8 @@ type Engine struct {
 	box    *blackbox.Box
 	leases *lease.Holder
 
-	received func(took time.Duration)
+	received   func(took time.Duration)
+	liveChange func(int)
 
 	library *library.Library
 	fetch   func(ctx context.Context, url string) (io.ReadCloser, error)
@@ -93,9 +96,12 @@ func New(opts Options) *Engine {
 	if opts.Received == nil {
 		opts.Received = func(time.Duration) {}
 	}
+	if opts.Live == nil {
+		opts.Live = func(int) {}
+	}
 	return &Engine{
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
-		leases: opts.Leases, received: opts.Received,
+		leases: opts.Leases, received: opts.Received, liveChange: opts.Live,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
 		uploads: fair.New(allUploads), downloads: fair.New(allDownloads), previews: fair.New(allPreviews),

@@ -81,6 +81,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	e.mu.Lock()
 	e.live[id] = l
 	e.mu.Unlock()
+	e.liveChange(1)
 	l.kick()
 	l.fetchFiles()
 }
@@ -92,6 +93,7 @@ func (e *Engine) goDark(id postern.DeviceID) {
 	delete(e.live, id)
 	e.mu.Unlock()
 	if l != nil {
+		e.liveChange(-1)
 		l.stop(0)
 	}
 }

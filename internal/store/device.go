@@ -454,7 +454,8 @@ func purgeRow(t *db.Tx, id postern.DeviceID, purged *Purged) error {
 //
 // Single writer: cache.
 type deviceCache struct {
-	generation atomic.Uint64 // incremented after each commit that changed a device, before its callers are answered
+	generation   atomic.Uint64 // incremented after each commit that changed a device, before its callers are answered
+	hits, misses atomic.Int64
 
 	mu    sync.Mutex
 	of    uint64 // the generation in which found was read
@@ -506,8 +507,10 @@ func (s Devices) cached(q deviceQuery, read func() ([]postern.Device, error)) ([
 func (c *deviceCache) get(q deviceQuery, read func() ([]postern.Device, error)) ([]postern.Device, error) {
 	now := c.generation.Load() // before reading, so that a commit during the read makes the result stale
 	if list, ok := c.look(q, now); ok {
+		c.hits.Add(1)
 		return list, nil
 	}
+	c.misses.Add(1)
 	list, err := read()
 	if err == nil {
 		c.put(q, now, slices.Clone(list))

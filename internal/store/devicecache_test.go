@@ -191,3 +191,21 @@ func TestStatementsThatChangeDevicesSayThat(t *testing.T) {
 		t.Errorf("%d statements were found, want at least 8", found)
 	}
 }
+
+func TestCacheCountsItsReads(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		db := e.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
+		before := db.System.Figures()
+		for range 3 {
+			if _, err := db.Devices.Get(t.Context(), d.WorkspaceID, d.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after := db.System.Figures()
+		hits, misses := after.CacheHits-before.CacheHits, after.CacheMisses-before.CacheMisses
+		if want := db.cache != nil; want != (hits == 2 && misses == 1) || !want && hits+misses != 0 {
+			t.Errorf("%d hits and %d misses, with a cache: %t", hits, misses, want)
+		}
+	})
+}

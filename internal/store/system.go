@@ -77,6 +77,22 @@ func (s System) Get(ctx context.Context, now postern.Time) (st SystemStatus, err
 	return st, err
 }
 
+// Figures are what operators watch of the store in this process.
+type Figures struct {
+	db.Figures
+
+	CacheHits, CacheMisses int64 // reads of devices, since the start; 0 with PostgreSQL, which has no cache
+}
+
+// Figures returns the figures of now. It reads nothing from the database.
+func (s System) Figures() Figures {
+	f := Figures{Figures: s.db.Figures()}
+	if s.cache != nil {
+		f.CacheHits, f.CacheMisses = s.cache.hits.Load(), s.cache.misses.Load()
+	}
+	return f
+}
+
 // Probe makes a small write and waits until it is on disk.
 func (s System) Probe(ctx context.Context) error {
 	now := s.db.Now().UTC().Format(time.RFC3339)

@@ -71,6 +71,8 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`postern_http_refusals_total{reason="not-found"} 1`,
 		`postern_webhook_attempts_total{outcome="success"}`,
 		`postern_disk_free_bytes `, `postern_queued_messages 0`, `postern_store_commit_seconds_count`,
+		`postern_sessions 1`, `postern_store_waiting_reads 0`, `postern_store_read_waits_total `,
+		`postern_device_cache_reads_total{result="hit"} `, `postern_store_log_size_bytes `,
 	} {
 		testkit.Eventually(t, want, func() (bool, any) {
 			text := scrape(t, k)
