@@ -128,7 +128,9 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 
 func (a *App) open(ctx context.Context) error {
 	a.registry = obs.NewRegistry()
-	a.counts = metrics.New(a.registry, a.version)
+	a.counts = metrics.New(a.registry, metrics.Options{
+		Version: a.version, Workspaces: bool(a.cfg.MetricsWorkspaces),
+	})
 	core, err := openCore(ctx, a.cfg.Data, store.Options{
 		Log: a.log, Nodes: a.shared, Observe: a.counts.Changed, Committed: a.counts.Committed,
 	})

@@ -150,6 +150,8 @@ type Server struct {
 	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
 	RetentionAudit    Span `env:"POSTERN_RETENTION_AUDIT" default:"365d" placeholder:"SPAN" help:"How long the audit log of the dashboard is kept (${default})."`
 
+	MetricsWorkspaces Switch `env:"POSTERN_METRICS_WORKSPACES" default:"off" help:"Count messages and events per workspace, too: of the first 1,000 workspaces after a start, with their ids, and of the others together."`
+
 	LogLevel  string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error (${default})."`
 	LogFormat string `env:"POSTERN_LOG_FORMAT" default:"json" enum:"json,text" help:"Format of the log: json for programs, text for people (${default})."`
 }

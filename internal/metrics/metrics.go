@@ -1,10 +1,10 @@
-// Package metrics counts for operators what the server does. Its labels are bounded: none is an id.
+// Package metrics counts for operators what the server does. Its labels are bounded: none is an id, except that
+// of the workspace in metrics that the operator has switched on.
 package metrics
 
 import (
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"postern/internal/postern"
@@ -29,7 +29,8 @@ type Metrics struct {
 	commits   prometheus.Histogram
 	groups    prometheus.Histogram
 
-	reasons bounded
+	reasons    bounded
+	workspaces *workspaces // nil: nothing is counted per workspace
 }
 
 // seconds are the buckets of what takes from a millisecond to minutes.
@@ -37,14 +38,23 @@ func seconds() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
 }
 
+// Options configure [New].
+type Options struct {
+	Version    string // of the program
+	Workspaces bool   // counts per workspace, too
+}
+
 // New registers the metrics of a server.
-func New(r prometheus.Registerer, version string) *Metrics {
+func New(r prometheus.Registerer, opts Options) *Metrics {
 	f := promauto.With(r)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "postern_build_info", Help: "1, with the version of the program and of Go.",
-		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": opts.Version, "go": runtime.Version()},
 	}, func() float64 { return 1 })
-	m := &Metrics{reasons: newBounded()}
+	m := &Metrics{reasons: newBounded(maxReasons)}
+	if opts.Workspaces {
+		m.workspaces = newWorkspaces(f)
+	}
 	m.countWork(f)
 	m.countServer(f)
 	return m
@@ -108,7 +118,10 @@ func (m *Metrics) Changed(change any) {
 	case store.MessageMoved:
 		m.moved(c)
 	case store.EventsRecorded:
-		c.Types(func(t postern.EventType) { m.events.WithLabelValues(string(t)).Inc() })
+		c.Each(func(e *postern.Event) {
+			m.events.WithLabelValues(string(e.Type)).Inc()
+			m.workspaces.recorded(e)
+		})
 	case store.DeviceMoved:
 		m.states.WithLabelValues(string(c.Status), m.reasons.of(c.Reason)).Inc()
 	case store.LinkEnded:
@@ -124,6 +137,7 @@ func (m *Metrics) moved(c store.MessageMoved) {
 	}
 	for _, status := range statuses {
 		m.messages.WithLabelValues(msg.Direction, string(msg.Content.Kind), string(status)).Inc()
+		m.workspaces.moved(msg, status)
 		if msg.Direction != postern.Outbound || msg.Source != postern.FromAPI {
 			continue
 		}
@@ -180,27 +194,4 @@ func statusText(status int) string {
 func (m *Metrics) Committed(writes int, took time.Duration) {
 	m.commits.Observe(took.Seconds())
 	m.groups.Observe(float64(writes))
-}
-
-// maxReasons bounds the values of a label that others choose, such as reasons of the network.
-const maxReasons = 100
-
-// bounded replaces values of a label beyond the first ones.
-type bounded struct {
-	mu    *sync.Mutex
-	known map[string]bool
-}
-
-func newBounded() bounded { return bounded{&sync.Mutex{}, map[string]bool{}} }
-
-func (b bounded) of(value string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.known[value] {
-		if len(b.known) >= maxReasons {
-			return "other"
-		}
-		b.known[value] = true
-	}
-	return value
 }

@@ -32,7 +32,7 @@ func TestStatusesThatAMessagePasses(t *testing.T) {
 
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newBounded()
+	b := newBounded(maxReasons)
 	seen := map[string]bool{}
 	for i := range 10 * maxReasons {
 		seen[b.of(fmt.Sprint(i))] = true

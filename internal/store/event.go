@@ -22,10 +22,10 @@ type eventAt struct {
 // EventsRecorded are events that were recorded together.
 type EventsRecorded []eventAt
 
-// Types returns the type of each of the events.
-func (e EventsRecorded) Types(do func(postern.EventType)) {
+// Each calls do with each of the events.
+func (e EventsRecorded) Each(do func(*postern.Event)) {
 	for i := range e {
-		do(e[i].Type)
+		do(&e[i].Event)
 	}
 }
 

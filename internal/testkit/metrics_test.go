@@ -38,6 +38,12 @@ func scrape(t *testing.T, k *testkit.Kit) string {
 func busyServer(t *testing.T) *testkit.Kit {
 	t.Helper()
 	k := testkit.Start(t)
+	return busy(t, k)
+}
+
+// busy makes a server that has just started busy.
+func busy(t *testing.T, k *testkit.Kit) *testkit.Kit {
+	t.Helper()
 	c := k.Workspace("growth")
 	hooks := c.Receive()
 	d := c.Link(phone)
@@ -94,6 +100,39 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	}
 }
 
+// startPerWorkspace starts a server that counts per workspace.
+func startPerWorkspace(t *testing.T) *testkit.Kit {
+	t.Helper()
+	k := testkit.Start(t)
+	k.Stop()
+	k.Config.MetricsWorkspaces = true
+	k.Boot()
+	return k
+}
+
+// With the switch, what each workspace does is counted with its id, and what another one does is not.
+func TestMetricsPerWorkspace(t *testing.T) {
+	t.Parallel()
+	k := startPerWorkspace(t)
+	busy(t, k)
+	other := k.Workspace("growth")
+	other.Link(customer)
+	text := scrape(t, k)
+	for _, want := range []string{
+		`postern_workspace_messages_total\{direction="outbound",status="queued",workspace="ws_[0-9A-Z]{26}"\} 1\n`,
+		`postern_workspace_messages_total\{direction="inbound",status="received",workspace="ws_[0-9A-Z]{26}"\} 1\n`,
+		`postern_workspace_events_total\{workspace="ws_[0-9A-Z]{26}"\} \d+\n`,
+	} {
+		testkit.Eventually(t, want, func() (bool, any) {
+			text = scrape(t, k)
+			return regexp.MustCompile(want).MatchString(text), ownLines(text)
+		})
+	}
+	if n := len(regexp.MustCompile(`(?m)^postern_workspace_events_total`).FindAllString(text, -1)); n != 2 {
+		t.Errorf("events of %d workspaces, want 2", n)
+	}
+}
+
 // metricName matches the names of our metrics.
 var metricName = regexp.MustCompile(`\bpostern_[a-z_]+`)
 
@@ -109,7 +148,7 @@ func TestMetricsThatAreNamedExist(t *testing.T) {
 		text := scrape(t, partial)
 		return strings.Contains(text, `postern_problem{check="media-storage",reason="no-media-storage"} 1`), ownLines(text)
 	})
-	text := scrape(t, busyServer(t)) + scrape(t, partial)
+	text := scrape(t, busy(t, startPerWorkspace(t))) + scrape(t, partial)
 	var exist []string
 	for _, line := range strings.Split(text, "\n") {
 		if name, ok := strings.CutPrefix(line, "# TYPE postern_"); ok {
@@ -156,7 +195,7 @@ func TestToolsOfPrometheus(t *testing.T) {
 	} {
 		cmd := exec.CommandContext(t.Context(), "promtool", args...)
 		cmd.Stdin = strings.NewReader(strings.Join(regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?postern_.*\n`).
-			FindAllString(scrape(t, busyServer(t)), -1), ""))
+			FindAllString(scrape(t, busy(t, startPerWorkspace(t))), -1), ""))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
