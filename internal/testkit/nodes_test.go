@@ -21,12 +21,7 @@ import (
 // is posted once, and when one stops, the other works for all.
 func TestTwoServersShareOneDatabase(t *testing.T) {
 	t.Parallel()
-	url := migrated.URL(t)
-	first := testkit.StartOn(t, url)
-	first.Stop()
-	first.Shared = true
-	first.Boot()
-	second := first.Another()
+	first, second := twoServers(t)
 	c := first.Workspace("growth")
 	hooks := c.Receive(string(postern.MessageSent))
 	var devices []postern.Device
@@ -34,7 +29,7 @@ func TestTwoServersShareOneDatabase(t *testing.T) {
 		devices = append(devices, linkMoving(t, c, fmt.Sprintf("+1555000%04d", i)))
 	}
 	testkit.Eventually(t, "two devices on each server", func() (bool, any) {
-		owners := ownersOf(t, url)
+		owners := ownersOf(t, string(first.Config.DatabaseURL))
 		return len(owners) == 2 && owners[0] == 2 && owners[1] == 2, owners
 	})
 	for i, d := range devices {
