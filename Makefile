@@ -131,6 +131,7 @@ test-long: deps ## repeat the end-to-end tests, fuzz every parser (LONG=60s each
 	./scripts/production-check
 	./scripts/release-check
 	./scripts/package-check
+	$(MAKE) --no-print-directory deploy-check
 	$(GO) test ./internal/testkit -count=1 -run 'HardTexts|LargeFile' -texts 5000 -largest 100 -timeout 60m -v
 	cd internal/dash/browsertest && $(GO) test . -count=1 -run TestT13HostileTextNeverRuns -timeout 60m -v -args -strings 200
 	./scripts/clients-check
@@ -175,6 +176,10 @@ release: ## build the archives, SBOMs and checksums of a release into dist (VERS
 
 package-check: ## install, upgrade, remove and purge the Debian package in a copy of the file system (as root)
 	./scripts/package-check
+
+.PHONY: deploy-check
+deploy-check: ## lint the Dockerfile, the compose file and the Helm chart, and try their settings
+	cd tools/deploy && $(GO) vet ./... && $(GO) test ./... -count=1
 
 release-check: ## build the release of the last commit twice, and compare the files
 	./scripts/release-check

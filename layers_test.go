@@ -30,6 +30,7 @@ var layers = map[string]string{
 	"internal/backup":                   "internal/db/dbcopy internal/media/blob internal/postern internal/store internal/store/transfer",
 	"scripts/balancer":                  "internal/balance",
 	"tools/clients/go":                  "",
+	"tools/deploy":                      "",
 	"bench/bare":                        "vendorsim",
 	"internal/demo":                     "*",
 	"internal/api":                      "internal/access internal/api/schema internal/api/spec internal/gateway internal/media internal/media/blob internal/obs internal/paging internal/postern internal/problem internal/qrcode internal/ratelimit internal/reference",
