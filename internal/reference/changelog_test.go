@@ -12,11 +12,14 @@ const changelog = `# Changelog
 
 Words.
 
-## 0.2.0 (unreleased)
+## Unreleased
+
+- Something else about the API. <!-- api:new -->
+
+## 0.2.0 (2026-11-27)
 
 - Something about the operator.
 - Something about the API. <!-- api:0123456789ab -->
-- Something else about it. <!-- api:new -->
 
 ## 0.1.0
 
@@ -25,11 +28,11 @@ Words.
 
 func TestEntriesCarryTheFingerprintOfTheirDocument(t *testing.T) {
 	t.Parallel()
-	if got, want := reference.Stamps(changelog), []string{"0123456789ab", "new"}; !slices.Equal(got, want) {
+	if got, want := reference.Stamps(changelog), []string{"new", "0123456789ab"}; !slices.Equal(got, want) {
 		t.Errorf("stamps %v, want %v", got, want)
 	}
 	stamped, ok := reference.Stamp(changelog, "aaaaaaaaaaaa")
-	if got, want := reference.Stamps(stamped), []string{"0123456789ab", "aaaaaaaaaaaa"}; !ok ||
+	if got, want := reference.Stamps(stamped), []string{"aaaaaaaaaaaa", "0123456789ab"}; !ok ||
 		!slices.Equal(got, want) {
 		t.Errorf("stamped %v %v, want %v", ok, got, want)
 	}

@@ -93,7 +93,7 @@ func TestPagesAreForThisServerOnly(t *testing.T) {
 func TestChangelogIsShown(t *testing.T) {
 	t.Parallel()
 	page := newDoor(t, web.Transport{}).get("/docs/changelog").Body.String()
-	for _, words := range []string{`<h2 id="010-unreleased">`, "<li>", "<code>GET /v1/usage</code>"} {
+	for _, words := range []string{`<h2 id="unreleased">`, `<h2 id="010-2026-11-27">`, "<li>", "<code>GET /v1/usage</code>"} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the changelog has no %s", words)
 		}

@@ -47,7 +47,7 @@ func TestCommittedDocumentIsWhatTheCodeServes(t *testing.T) {
 		}
 	}
 	if !told {
-		t.Fatalf("the API's document changed (its fingerprint is %s), and no entry of the newest version in CHANGELOG.md tells of it: write one that ends in \" <!-- api:new -->\", then run make openapi", fingerprint(doc))
+		t.Fatalf("the API's document changed (its fingerprint is %s), and no entry in CHANGELOG.md tells of it: write one under Unreleased that ends in \" <!-- api:new -->\", then run make openapi", fingerprint(doc))
 	}
 	if *update {
 		rewrite(t, copyFile, doc)
