@@ -267,15 +267,18 @@ Try it yourself in another terminal:
 
   export KEY=%s
 
-  # send a message
+Send a message:
+
   curl -s %s/v1/messages -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
     -d '{"deviceId":"%s","to":"+15005550004","body":"Is anyone there?"}'
 
-  # let the customer write a message
+Let the customer write a message:
+
   curl -s %s/v1/sandbox/devices/%s/inbound -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
     -d '{"from":"%s","body":"Hello again"}'
 
-  # list the devices
+List the devices:
+
   curl -s %s/v1/devices -H "Authorization: Bearer $KEY"
 
 Webhooks appear below as they arrive. Press Ctrl-C to stop.`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
