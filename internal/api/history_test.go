@@ -189,7 +189,7 @@ func newSpender(t *testing.T, start starter) *spender {
 // left, or a few, many times, and looks whether each history could have
 // happened one by one.
 func TestQuotaIsExactAtItsLastUnits(t *testing.T) {
-	onEachServing(t, func(t *testing.T, start starter) {
+	onEach(t, servings(), func(t *testing.T, start starter) {
 		var s *spender
 		for n := range *histories {
 			if n%300 == 0 {
@@ -207,7 +207,7 @@ func TestQuotaIsExactAtItsLastUnits(t *testing.T) {
 // once. They are few because the search through such histories grows with
 // their number like no other.
 func TestUsageIsTrueWhileItChanges(t *testing.T) {
-	onEachServing(t, func(t *testing.T, start starter) {
+	onEach(t, servings(), func(t *testing.T, start starter) {
 		var s *spender
 		r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 		for n := range 5 * *histories {

@@ -13,16 +13,21 @@ import (
 // starter starts what a suite makes its requests to.
 type starter func(testing.TB, gateway.Sandbox) *server
 
-// onEachServing runs a suite against a server with the embedded database, one with PostgreSQL, and three
-// that share a PostgreSQL database and get the requests in turn.
-func onEachServing(t *testing.T, test func(t *testing.T, start starter)) {
-	t.Helper()
-	t.Parallel()
-	for name, start := range map[string]starter{
+// servings are a server with the embedded database, one with PostgreSQL, and three that share a PostgreSQL
+// database and get the requests in turn.
+func servings() map[string]starter {
+	return map[string]starter{
 		"sqlite":        newServerWith,
 		"postgres":      func(tb testing.TB, box gateway.Sandbox) *server { return newServerOn(tb, migrated.URL(tb), box) },
 		"three servers": newServers,
-	} {
+	}
+}
+
+// onEach runs a suite against servings.
+func onEach(t *testing.T, list map[string]starter, test func(t *testing.T, start starter)) {
+	t.Helper()
+	t.Parallel()
+	for name, start := range list {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, start)
