@@ -71,6 +71,7 @@ type Event struct {
 	Object      []byte    // the object, as JSON
 	ChatID      string    // of the chat it belongs to; "" for none
 	MessageID   MessageID // that it reports; "" for none
+	Trace       string    // of the message; not stored with the event, but with its deliveries
 }
 
 // Envelope encodes the event as JSON: the bytes that every attempt of every delivery
@@ -113,7 +114,7 @@ func (m Message) callEvent() (Event, error) {
 	b, err := EncodeJSON(o)
 	return Event{
 		ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: CallReceived, Subject: "call", Object: b,
-		ChatID: m.ChatID, MessageID: m.ID,
+		ChatID: m.ChatID, MessageID: m.ID, Trace: m.Trace,
 	}, err
 }
 
@@ -130,7 +131,7 @@ func (m Message) Event(t EventType) (Event, error) {
 	b, err := EncodeJSON(object)
 	return Event{
 		ID: NewEventID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Type: t, Subject: "message", Object: b,
-		ChatID: m.ChatID, MessageID: m.ID,
+		ChatID: m.ChatID, MessageID: m.ID, Trace: m.Trace,
 	}, err
 }
 

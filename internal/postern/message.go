@@ -169,6 +169,8 @@ type Message struct {
 	ReadAt      Time
 	PlayedAt    Time
 	ExpiresAt   Time // when sending an outbound message is given up
+
+	Trace string // that it belongs to, as a traceparent header; "" for none
 }
 
 // Directions and sources of a message.

@@ -78,6 +78,7 @@ func TestMessageIsTheSameAfterJSON(t *testing.T) {
 	t.Parallel()
 	want := written()
 	want.About, want.SendAt, want.Priority, want.Position = "3EB0A2", 1700000008000, HighPriority, new(3)
+	want.Trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	want.State = State{EditedAt: 1700000006000, Reactions: []Reaction{{From: "+15551234567", Emoji: "👍", At: 1700000007000}}}
 	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
@@ -92,7 +93,7 @@ func TestMessageIsTheSameAfterJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	want.WorkspaceID, want.FromLID, want.FromName, want.About = "", "", "", "" // not part of the object
+	want.WorkspaceID, want.FromLID, want.FromName, want.About, want.Trace = "", "", "", "", "" // not part of the object
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("message = %+v, want %+v", got, want)
 	}

@@ -233,6 +233,7 @@ type DueDelivery struct {
 	FirstAttemptAt postern.Time // of this round; 0 before it
 	Chat           string       // "" unless the events of the chat are delivered in order
 	Size           int          // of the body, in bytes
+	Trace          string       // to which it belongs; see [postern.Message]
 	Body           []byte       // the bytes to post; nil if there are more than bodyInline: see [Deliveries.Body]
 }
 
@@ -240,7 +241,7 @@ type DueDelivery struct {
 // The length of a column is read without its content.
 const (
 	bodyBytes = `coalesce(length(d.notice), length(e.body))`
-	ofAFirst  = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, ` + bodyBytes + `,
+	ofAFirst  = `d.id, d.event_id, d.n, d.due_at, d.created_at, d.chat, d.trace, ` + bodyBytes + `,
 		CASE WHEN ` + bodyBytes + ` <= ` + bodyInline + ` THEN coalesce(d.notice, e.body) END`
 	ofAny = ofAFirst + `, d.replay_id, d.attempts, d.earlier, d.first_attempt_at`
 )
@@ -304,7 +305,7 @@ func (s Deliveries) due(ctx context.Context, columns, where string, endpoint pos
 	d := DueDelivery{EndpointID: endpoint}
 	dst := []any{
 		(*string)(&d.ID), (*string)(&d.EventID), &d.Row, (*int64)(&d.DueAt), (*int64)(&d.CreatedAt),
-		&d.Chat, &d.Size, &d.Body,
+		&d.Chat, &d.Trace, &d.Size, &d.Body,
 	}
 	if columns == ofAny {
 		dst = append(dst, (*string)(&d.Replay), &d.Attempts, &d.Earlier, (*int64)(&d.FirstAttemptAt))

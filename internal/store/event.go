@@ -153,16 +153,17 @@ func subscribers(t *db.Tx, ws postern.WorkspaceID) (list []postern.Endpoint, err
 	return list, err
 }
 
-var addDeliveries = db.NewStatement("id, workspace_id, endpoint_id, event_id, position, device_id, type, chat, due_at",
+var addDeliveries = db.NewStatement("id, workspace_id, endpoint_id, event_id, position, device_id, type, chat, due_at, trace",
 	`INSERT INTO delivery (id, workspace_id, endpoint_id, event_id, position, device_id, type, chat, due_at, created_at,
-		status, attempts, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at)
+		status, attempts, first_attempt_at, last_attempt_at, last_status, last_reason, completed_at, trace)
 	@values (@id, @workspace_id, @endpoint_id, @event_id, @position, @device_id, @type, @chat, @due_at, @due_at,
-		'pending', 0, 0, 0, 0, '', 0)
+		'pending', 0, 0, 0, 0, '', 0, @trace)
 	ON CONFLICT (endpoint_id, position) DO NOTHING`)
 
 // newDelivery returns the row that queues an event for an endpoint.
 func newDelivery(ep postern.Endpoint, e postern.Event, position int64, now postern.Time) []any {
-	return []any{postern.NewDeliveryID(), e.WorkspaceID, ep.ID, e.ID, position, e.DeviceID, e.Type, lineOf(ep, e), now}
+	return []any{postern.NewDeliveryID(), e.WorkspaceID, ep.ID, e.ID, position, e.DeviceID, e.Type, lineOf(ep, e), now,
+		e.Trace}
 }
 
 // queueDeliveries queues deliveries and wakes their endpoints' lanes.

@@ -94,7 +94,7 @@ const (
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, played_at, expires_at, about, state, send_at, priority, ` + readContent
+	`delivered_at, read_at, played_at, expires_at, about, state, send_at, priority, trace, ` + readContent
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -106,7 +106,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 		&m.CreatedAt, &m.SentAt,
 		&m.DeliveredAt, &m.ReadAt, &m.PlayedAt, &m.ExpiresAt, &m.About,
 		stateColumn{&m.State},
-		&m.SendAt, &m.Priority,
+		&m.SendAt, &m.Priority, &m.Trace,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
@@ -117,7 +117,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, priority, lane, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, priority, lane, trace, ` + contentColumns
 
 // newMessage returns the row of a new message. One that is not to be sent has the normal lane.
 func newMessage(m postern.Message, lane postern.Lane, sender string, undecryptable bool) []any {
@@ -129,7 +129,7 @@ func newMessage(m postern.Message, lane postern.Lane, sender string, undecryptab
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt, m.Priority, lane,
+		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt, m.Priority, lane, m.Trace,
 	}, contentValues(m.Content)...)
 }
 
