@@ -49,6 +49,7 @@ var mistakes = map[string]mistake{
 	"negative rate":               {env: []string{"POSTERN_CONNECT_RATE=-1"}, exit: 2, says: []string{"POSTERN_CONNECT_RATE", "200"}},
 	"log level":                   {env: []string{"POSTERN_LOG_LEVEL=warning"}, exit: 2, says: []string{"POSTERN_LOG_LEVEL", `"warning"`, "debug, info, warn, error", "nearest one is warn"}},
 	"log format":                  {args: []string{"serve", "--log-format", "txt"}, exit: 2, says: []string{"--log-format", `"txt"`, "nearest one is text"}},
+	"collector without a scheme":  {env: []string{"POSTERN_OTLP_ENDPOINT=localhost:4318"}, exit: 2, says: []string{"POSTERN_OTLP_ENDPOINT", `"localhost:4318"`, "http://127.0.0.1:4318"}},
 	"network":                     {env: []string{"POSTERN_TRUSTED_PROXIES=10.0.0.0/33"}, exit: 2, says: []string{"POSTERN_TRUSTED_PROXIES", `"10.0.0.0/33"`, "10.0.0.0/8"}},
 	"network of names":            {env: []string{"POSTERN_PRIVATE_NETWORKS=intranet"}, exit: 2, says: []string{"POSTERN_PRIVATE_NETWORKS", `"intranet"`, "10.0.0.0/8"}},
 	"table in the file":           {file: "[server]\naddr = 'x'", exit: 2, says: []string{`"server"`}},

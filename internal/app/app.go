@@ -38,6 +38,7 @@ import (
 	"postern/internal/seal"
 	"postern/internal/session"
 	"postern/internal/store"
+	"postern/internal/trace"
 	"postern/internal/web"
 	"postern/internal/webhook"
 	"postern/vendorsim"
@@ -82,6 +83,7 @@ type App struct {
 	checked    []health.Check // see Run
 	registry   *prometheus.Registry
 	counts     *metrics.Metrics
+	tracer     *trace.Tracer // nil without traces
 	servers    []*server
 	front      *web.Door          // of the public port
 	endStreams func()             // of the API
@@ -128,11 +130,15 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 
 func (a *App) open(ctx context.Context) error {
 	a.registry = obs.NewRegistry()
+	if err := a.openTraces(ctx); err != nil {
+		return err
+	}
 	a.counts = metrics.New(a.registry, metrics.Options{
 		Version: a.version, Workspaces: bool(a.cfg.MetricsWorkspaces),
 	})
 	core, err := openCore(ctx, a.cfg.Data, store.Options{
 		Log: a.log, Nodes: a.shared, Observe: a.counts.Changed, Committed: a.counts.Committed,
+		Step: a.traceCommit(),
 	})
 	if err != nil {
 		return err
@@ -182,14 +188,14 @@ func (a *App) open(ctx context.Context) error {
 			PerMinute:         postern.Rate(pace.PerMinute),
 			NewChatsPerMinute: postern.Rate(pace.NewChatsPerMinute),
 		},
-		ConnectRate: a.cfg.ConnectRate, Received: a.counts.Received, Live: a.counts.Live,
+		ConnectRate: a.cfg.ConnectRate, Tracer: a.tracer, Received: a.counts.Received, Live: a.counts.Live,
 	})
 	if err := a.engine.Prepare(ctx); err != nil {
 		return err
 	}
 	a.dispatcher = webhook.New(webhook.Options{
 		DB: a.db, Client: client, Box: core.box, Log: a.log, Version: a.version, Registerer: a.registry,
-		Leases: a.leases,
+		Leases: a.leases, Tracer: a.tracer,
 	})
 	a.checked = a.checks()
 	metrics.Watch(a.registry, metrics.Source{
@@ -328,6 +334,7 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 	return web.New(web.Options{
 		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate, Document: rest.OpenAPI,
 		Observe:   a.counts.Requested,
+		Trace:     a.traceRequest(),
 		Late:      late.Late,
 		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
 		Dashboard: dash.Handler(pages),

@@ -14,7 +14,8 @@ import (
 
 // checkAddresses checks the addresses at which the server listens and is reached.
 func (s *Server) checkAddresses() error {
-	return errors.Join(s.checkAddr(), s.checkOpsAddr(), checkBaseURL(s.BaseURL), s.checkNetworkURL())
+	return errors.Join(s.checkAddr(), s.checkOpsAddr(), checkBaseURL(s.BaseURL), s.checkNetworkURL(),
+		checkOTLPEndpoint(s.OTLPEndpoint))
 }
 
 func (s *Server) checkAddr() error {
@@ -79,6 +80,21 @@ func checkBaseURL(text string) error {
 		u.Fragment != "" {
 		return fmt.Errorf("POSTERN_BASE_URL is %q, but must be the address at which people and programs reach the "+
 			"server, such as https://postern.example.com", text)
+	}
+	return nil
+}
+
+func checkOTLPEndpoint(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("POSTERN_OTLP_ENDPOINT is %q, but must be the base URL of a collector, such as "+
+			"http://127.0.0.1:4318", text)
+	case u.User != nil:
+		return errors.New("POSTERN_OTLP_ENDPOINT must not contain a password; use OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }

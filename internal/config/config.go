@@ -152,6 +152,8 @@ type Server struct {
 
 	MetricsWorkspaces Switch `env:"POSTERN_METRICS_WORKSPACES" default:"off" help:"Count messages and events per workspace, too: of the first 1,000 workspaces after a start, with their ids, and of the others together."`
 
+	OTLPEndpoint string `name:"otlp-endpoint" env:"POSTERN_OTLP_ENDPOINT" placeholder:"URL" help:"Base URL of a collector that takes traces as OTLP over HTTP, such as http://127.0.0.1:4318. Without it, nothing is traced. The OTEL_… variables of OpenTelemetry set the rest, such as OTEL_EXPORTER_OTLP_HEADERS and OTEL_TRACES_SAMPLER."`
+
 	LogLevel  string `env:"POSTERN_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error (${default})."`
 	LogFormat string `env:"POSTERN_LOG_FORMAT" default:"json" enum:"json,text" help:"Format of the log: json for programs, text for people (${default})."`
 }

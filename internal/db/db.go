@@ -46,6 +46,7 @@ type DB struct {
 	clock       clock
 	translate   func(*UnavailableError) error
 	trace       func(query string, args []any)
+	step        func(ctx context.Context, write string) (end func(error))
 	readers     *readers     // of connections
 	lists       *readers     // of processors
 	courier     *courier     // nil unless several servers share the database
@@ -91,6 +92,10 @@ type Options struct {
 	// number of writes, and how long the group took. Nil calls nothing.
 	Committed func(writes int, took time.Duration)
 
+	// Step is called before each write of [DB.Do], with its name, and what it returns after the write.
+	// Nil calls nothing.
+	Step func(ctx context.Context, write string) (end func(error))
+
 	// Lock is the lock of the data directory if the caller holds it, and releases it after the end of
 	// the database. With nil, the database takes it.
 	Lock *DirLock
@@ -110,7 +115,7 @@ func Open(ctx context.Context, opts Options) (*DB, error) {
 	if opts.Trace == nil {
 		opts.Trace = func(string, []any) {}
 	}
-	db := &DB{hub: newHub(opts.Log), translate: opts.Unavailable, trace: opts.Trace}
+	db := &DB{hub: newHub(opts.Log), translate: opts.Unavailable, trace: opts.Trace, step: opts.Step}
 	if opts.Lock == nil {
 		var err error
 		if db.lock, err = LockDir(opts.Dir); err != nil {
@@ -195,7 +200,15 @@ func (db *DB) shut() error {
 
 // Do hands a write over and waits until it is durable or refused. ctx ends only the wait
 // for a place in the queue: the outcome of a write must be known.
-func (db *DB) Do(ctx context.Context, w Write) error { return db.report(db.writer.do(ctx, w)) }
+func (db *DB) Do(ctx context.Context, w Write) error {
+	if db.step == nil {
+		return db.report(db.writer.do(ctx, w))
+	}
+	end := db.step(ctx, nameOf(w))
+	err := db.report(db.writer.do(ctx, w))
+	end(err)
+	return err
+}
 
 // Start hands a write over. The returned function waits, once, until the write is durable
 // or refused.

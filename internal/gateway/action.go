@@ -9,6 +9,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/trace"
 )
 
 // Actions are what can be done with a message that was sent or received. Each is durable
@@ -204,6 +205,7 @@ func (g Actions) queue(
 		ChatID: m.ChatID, From: accountOf(m), To: postern.Maybe(postern.NumberOfChat(m.ChatID)), Content: what,
 		About: m.NetworkID, Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI,
 		Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(defaultExpiry),
+		Trace: trace.Parent(ctx),
 	}
 	acts := did(c, now, "message."+string(what.Kind), string(m.ID), string(m.To))
 	return m, g.db.Messages.QueueAction(ctx, store.QueueAction{Action: action, Acts: acts})

@@ -13,6 +13,7 @@ import (
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/trace"
 )
 
 // NewMessage describes a message to send.
@@ -63,6 +64,7 @@ func (g Messages) Send(
 			return postern.Message{}, nil, err
 		}
 		m := g.build(d, in, chat)
+		m.Trace = trace.Parent(ctx)
 		if file != nil {
 			file.UsedAt = m.ExpiresAt
 		}

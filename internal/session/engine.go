@@ -25,6 +25,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/trace"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
@@ -48,6 +49,8 @@ type Options struct {
 	ConnectRate int
 	// Leases say for which devices this server works; nil: for all.
 	Leases *lease.Holder
+	// Tracer records the receipt and the sending of messages; nil records nothing.
+	Tracer *trace.Tracer
 	// Received is called when a message that arrived is on disk, with the time since it was read from
 	// the socket, from many goroutines; nil: nothing is.
 	Received func(took time.Duration)
@@ -67,6 +70,7 @@ type Engine struct {
 
 	received   func(took time.Duration)
 	liveChange func(int)
+	tracer     *trace.Tracer
 
 	library *library.Library
 	fetch   func(ctx context.Context, url string) (io.ReadCloser, error)
@@ -101,7 +105,7 @@ func New(opts Options) *Engine {
 	}
 	return &Engine{
 		db: opts.DB, g: opts.Gateway, driver: opts.Driver, log: opts.Log, pace: opts.Pace, box: opts.Box,
-		leases: opts.Leases, received: opts.Received, liveChange: opts.Live,
+		leases: opts.Leases, received: opts.Received, liveChange: opts.Live, tracer: opts.Tracer,
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
 		uploads: fair.New(allUploads), downloads: fair.New(allDownloads), previews: fair.New(allPreviews),

@@ -8,6 +8,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/trace"
 )
 
 // Update stores what the network reports. It returns nil only if the update is
@@ -111,6 +112,18 @@ func received(d postern.Device, networkID, chat string, c postern.Content, at ti
 // receive records a message of a direct chat, or a call. If the owner does not want these,
 // it is acknowledged and not recorded.
 func (h *host) receive(ctx context.Context, a arrival) error {
+	ctx, span := h.e.tracer.StartAt(ctx, "receive", a.arrived)
+	defer span.End()
+	span.Set("device", string(h.d.ID))
+	a.message.Trace = trace.Parent(ctx)
+	err := h.record(ctx, a)
+	if err != nil {
+		span.Fail(string(postern.ReasonOf(err)))
+	}
+	return err
+}
+
+func (h *host) record(ctx context.Context, a arrival) error {
 	d, err := h.settings.now(ctx)
 	wanted := d.Receive.Direct
 	if a.event == postern.CallReceived {

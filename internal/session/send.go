@@ -283,12 +283,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 		return err
 	}
 	out.Leave = l.mayLeave(m)
-	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
-	defer cancel()
-	began := time.Now()
-	at, err := l.session.Send(ctx, out)
-	l.e.log.Info("message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID,
-		"outcome", outcome(err), "duration_ms", time.Since(began).Milliseconds())
+	at, err := l.attempt(m.Message, out)
 	if err != nil {
 		switch why := out.Leave(); {
 		case errors.Is(why, store.ErrNotQueued):
@@ -298,6 +293,25 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 		}
 	}
 	return l.settle(m, at, err)
+}
+
+// attempt hands a message to the network, as a step of its trace.
+func (l *liveSession) attempt(m postern.Message, out network.Outbound) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, network.SendTimeout)
+	defer cancel()
+	ctx, span := l.e.tracer.Start(l.e.tracer.Continue(ctx, m.Trace), "send")
+	defer span.End()
+	began := time.Now()
+	at, err := l.session.Send(ctx, out)
+	result := outcome(err)
+	l.e.log.InfoContext(ctx, "message attempt", "device", l.id, "message", m.ID, "workspace", m.WorkspaceID,
+		"outcome", result, "duration_ms", time.Since(began).Milliseconds())
+	span.Set("device", string(l.id))
+	span.Set("message", string(m.ID))
+	if err != nil {
+		span.Fail(result)
+	}
+	return at, err
 }
 
 // whyUnmarked returns an error if a message that could not be marked is still queued: its device was

@@ -146,6 +146,9 @@ type Options struct {
 	// Committed is called after each group of writes; see [db.Options].
 	Committed func(writes int, took time.Duration)
 
+	// Step is called before each write that a caller waits for; see [db.Options].
+	Step func(ctx context.Context, write string) (end func(error))
+
 	answerLimit func() time.Duration // see [db.Options]
 }
 
@@ -191,7 +194,7 @@ func (c *core) engineOptions(opts Options) db.Options {
 	return db.Options{
 		Dir: opts.Dir, URL: opts.URL, Log: opts.Log, Migrations: tables,
 		Ledgers: opts.ledgers(), Committed: opts.Committed, Unavailable: unavailable,
-		AnswerLimit: opts.answerLimit, Trace: opts.Trace, Nodes: opts.Nodes, Fence: c.fence,
+		AnswerLimit: opts.answerLimit, Trace: opts.Trace, Step: opts.Step, Nodes: opts.Nodes, Fence: c.fence,
 		Lock: opts.Lock,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"postern/internal/db/dbtest"
 	"postern/internal/postern"
 	"postern/internal/testkit"
+	"postern/internal/trace/tracetest"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
@@ -100,12 +101,13 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	}
 }
 
-// startPerWorkspace starts a server that counts per workspace.
+// startPerWorkspace starts a server that counts per workspace, and counts spans.
 func startPerWorkspace(t *testing.T) *testkit.Kit {
 	t.Helper()
 	k := testkit.Start(t)
 	k.Stop()
 	k.Config.MetricsWorkspaces = true
+	k.Config.OTLPEndpoint = tracetest.Start(t).URL
 	k.Boot()
 	return k
 }

@@ -24,7 +24,7 @@ func NoteVisit(ctx context.Context, pattern string, m postern.Member) {
 // logRequest writes the one line of a request. It names the route and not the
 // path: a path holds what the caller sent.
 func (d *Door) logRequest(r *http.Request, status int, q *obs.Request, took time.Duration) {
-	_, route, _ := strings.Cut(cmp.Or(q.Route, r.Pattern), " ")
+	_, route, _ := strings.Cut(routeOf(r, q), " ")
 	attrs := append(make([]slog.Attr, 0, 9),
 		slog.String("request_id", q.ID), slog.String("method", knownMethod(r.Method)), slog.String("route", route),
 		slog.Int("status", status), slog.Int64("duration_ms", took.Milliseconds()),
@@ -41,6 +41,9 @@ func (d *Door) logRequest(r *http.Request, status int, q *obs.Request, took time
 		d.observe(knownMethod(r.Method), route, status, q.Reason, took)
 	}
 }
+
+// routeOf is the pattern of the route that serves a request; "" if none does.
+func routeOf(r *http.Request, q *obs.Request) string { return cmp.Or(q.Route, r.Pattern) }
 
 // addressText is an address as text, "" for one that is unknown.
 func addressText(a netip.Addr) string {

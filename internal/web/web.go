@@ -47,6 +47,10 @@ type Options struct {
 	// Observe is called after each request. The route is a pattern, "" if none matched; the reason
 	// is that of a refusal. Nil calls nothing.
 	Observe func(method, route string, status int, reason string, took time.Duration)
+
+	// Trace is called before each request. It returns the request to serve, and what is called after it, with
+	// the method and the pattern of the route, "" if none matched. Nil calls nothing.
+	Trace func(*http.Request) (traced *http.Request, end func(route string, status int, reason string))
 }
 
 // Door is the front door.
@@ -56,6 +60,7 @@ type Door struct {
 	problems  *problem.Writer
 	announce  func(*http.Request, netip.Addr, http.Header)
 	observe   func(method, route string, status int, reason string, took time.Duration)
+	trace     func(*http.Request) (*http.Request, func(route string, status int, reason string))
 	late      func(remote string) bool
 	api       http.Handler
 	pages     http.Handler // the documentation, pages about problems, link pages
@@ -73,6 +78,7 @@ func New(opts Options) *Door {
 	d := &Door{
 		log: opts.Log, transport: opts.Transport, announce: opts.Announce, observe: opts.Observe, api: opts.API, dashboard: opts.Dashboard,
 		flights: newFlights(), compressors: newCompressors(), late: opts.Late,
+		trace: opts.Trace,
 	}
 	if d.late == nil {
 		d.late = func(string) bool { return false }
@@ -110,7 +116,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Request-Id", q.ID)
 	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
-	r = r.WithContext(obs.WithRequest(r.Context(), q))
+	r, ended := d.traced(r.WithContext(obs.WithRequest(r.Context(), q)))
 	rec.request = r
 	served(r.Context())
 	if r.ProtoMajor == 1 {
@@ -124,11 +130,19 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		rec.finish()
 		d.logRequest(r, rec.status, q, time.Since(start))
+		ended(routeOf(r, q), rec.status, q.Reason)
 		if p != nil && started {
 			panic(http.ErrAbortHandler) // the answer is cut: the caller must see that
 		}
 	}()
 	d.admit(rec, r, q)
+}
+
+func (d *Door) traced(r *http.Request) (*http.Request, func(route string, status int, reason string)) {
+	if d.trace == nil {
+		return r, func(string, int, string) {}
+	}
+	return d.trace(r)
 }
 
 // panicked logs where a panic happened, never its value, which may hold anything.

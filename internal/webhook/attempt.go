@@ -12,6 +12,7 @@ import (
 	"postern/internal/egress"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/trace"
 )
 
 // attempt is one POST of one delivery. It uses the endpoint's settings as they were
@@ -84,6 +85,8 @@ func (a *attempt) run(ctx context.Context, answered func(verdict, postern.Time),
 		recorded(a.unread(ctx, err))
 		return
 	}
+	ctx, span := a.tracer.Start(a.tracer.Continue(ctx, a.delivery.Trace), "webhook attempt")
+	defer span.End()
 	l := letter{a.delivery.EventID, a.delivery.Attempts + 1, body}
 	began := a.now()
 	answer, err := a.send(ctx, a.endpoint, a.signer, l)
@@ -98,6 +101,7 @@ func (a *attempt) run(ctx context.Context, answered func(verdict, postern.Time),
 	o := a.outcome(began, a.now(), answer, reason)
 	answered(verdictOf(answer, reason), o.NotBefore)
 	a.observe(ctx, o, err)
+	describe(span, o)
 	a.db.Deliveries.FinishAttemptThen(o, func(err error) {
 		if err == nil {
 			recorded(fateOf(o))
@@ -204,6 +208,17 @@ func (a *attempt) observe(ctx context.Context, o store.Attempt, err error) {
 	a.log.InfoContext(ctx, "webhook attempt", "workspace", a.endpoint.WorkspaceID, "endpoint", o.EndpointID,
 		"delivery", o.DeliveryID, "event", a.delivery.EventID, "attempt", o.Number, "status", o.HTTPStatus,
 		"reason", o.Reason, "error", causeOf(err), "duration_ms", took.Milliseconds(), "outcome", string(o.Status))
+}
+
+// describe says in the span of an attempt what came of it.
+func describe(s trace.Span, o store.Attempt) {
+	s.Set("endpoint", string(o.EndpointID))
+	s.Set("delivery", string(o.DeliveryID))
+	s.SetInt("attempt", o.Number)
+	s.SetInt("http.response.status_code", o.HTTPStatus)
+	if o.Reason != "" {
+		s.Fail(o.Reason)
+	}
 }
 
 // causeOf returns the error behind a reason, without addresses. It is "" for errors that may name the

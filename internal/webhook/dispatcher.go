@@ -22,6 +22,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/trace"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -36,6 +37,7 @@ type Options struct {
 	Registerer prometheus.Registerer // registers the metrics; nil exports none
 	Drain      time.Duration         // how long Run waits for attempts in flight when it ends; 0 means 15 s
 	Unfair     bool                  // disables the limit on first attempts of a workspace, for measurements
+	Tracer     *trace.Tracer         // records the attempts; nil records nothing
 	Leases     *lease.Holder         // say for which endpoints this server works; nil: for all
 }
 
@@ -55,6 +57,7 @@ type Dispatcher struct {
 	post    poster
 	jitter  func() float64
 	leases  *lease.Holder
+	tracer  *trace.Tracer
 	now     func() postern.Time // by the database's clock: other servers read and write the same due times
 }
 
@@ -88,6 +91,7 @@ func New(opts Options) *Dispatcher {
 		post:    hooked(opts.Client.Post),
 		jitter:  rand.Float64,
 		leases:  opts.Leases,
+		tracer:  opts.Tracer,
 		now:     opts.DB.Now,
 	}
 }
@@ -96,7 +100,11 @@ func New(opts Options) *Dispatcher {
 func (d *Dispatcher) send(ctx context.Context, e *postern.Endpoint, s *signer, l letter) (egress.Answer, error) {
 	d.metrics.inFlight.Inc()
 	defer d.metrics.inFlight.Dec()
-	return d.post(ctx, string(e.WorkspaceID), e.URL, s.header(l, d.agent, d.now().Std()), l.body)
+	header := s.header(l, d.agent, d.now().Std())
+	if parent := trace.Parent(ctx); parent != "" {
+		header["Traceparent"] = []string{parent}
+	}
+	return d.post(ctx, string(e.WorkspaceID), e.URL, header, l.body)
 }
 
 // until returns how long it is until at; 0 if at has passed.
