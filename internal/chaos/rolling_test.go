@@ -17,7 +17,10 @@ import (
 	"postern/internal/balance"
 )
 
-var rolls = flag.Int("rolls", 1, "how often all servers are restarted, one after the other")
+var (
+	rolls = flag.Int("rolls", 1, "how often all servers are restarted, one after the other")
+	rate  = flag.Int("rate", 100, "how many requests per second there are meanwhile")
+)
 
 // TestRollingRestartFailsNoRequest restarts the servers that share a database, one after the other, under
 // load through a balancer. No request fails, and no message that was accepted stays behind.
@@ -83,10 +86,7 @@ func newBalancer(w *world) *balancer {
 	return &balancer{srv, b}
 }
 
-const (
-	requestsPerSecond = 300
-	requestsAtOnce    = 200
-)
+const requestsAtOnce = 200
 
 // stream is a steady load of requests that must all be answered with 2xx.
 type stream struct {
@@ -112,7 +112,7 @@ func startStream(w *world, at string) *stream {
 	}
 	places := make(room, requestsAtOnce)
 	load.Go(func() {
-		tick := time.NewTicker(time.Second / requestsPerSecond)
+		tick := time.NewTicker(time.Second / time.Duration(*rate))
 		defer tick.Stop()
 		for n := 0; places.enter(ctx); n++ {
 			done := s.enter()
@@ -200,7 +200,7 @@ func (s *stream) lap() {
 // more waits for a second's requests, and returns how many have been answered.
 func (s *stream) more(w *world) int64 {
 	w.t.Helper()
-	enough := s.answered.Load() + requestsPerSecond
+	enough := s.answered.Load() + int64(*rate)
 	w.await("requests", func() bool { return s.answered.Load() >= enough })
 	return s.answered.Load()
 }
