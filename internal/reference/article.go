@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -146,7 +147,7 @@ type marks struct{}
 func (marks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		h, _ := n.(*ast.Heading)
-		level := string(rune('0' + h.Level))
+		level := strconv.Itoa(h.Level)
 		if entering {
 			return write(w, "<h"+level+` id="`+id(h)+`"><a href="#`+id(h)+`">`)
 		}

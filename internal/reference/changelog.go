@@ -1,5 +1,5 @@
 // Package reference serves what people read about the API in a browser: the API
-// reference, the changelog, and a page for each error reason.
+// reference, the changelog, the guides with their search, and a page for each error reason.
 package reference
 
 import (

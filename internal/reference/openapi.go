@@ -11,17 +11,30 @@ import (
 
 // openAPI is what the search reads of the OpenAPI document.
 type openAPI struct {
-	Paths, Webhooks map[string]map[string]struct {
-		Summary, Description string
-		Tags                 []string
-		Parameters           []struct{ Name, Description string }
-	}
+	Paths      map[string]map[string]operation `json:"paths"`
+	Webhooks   map[string]map[string]operation `json:"webhooks"`
 	Components struct {
-		Schemas map[string]struct {
-			Description string
-			Properties  map[string]struct{ Description string }
-		}
-	}
+		Schemas map[string]schema `json:"schemas"`
+	} `json:"components"`
+}
+
+// operation is a request to the API, or a webhook.
+type operation struct {
+	Summary     string      `json:"summary"`
+	Description string      `json:"description"`
+	Tags        []string    `json:"tags"`
+	Parameters  []described `json:"parameters"`
+}
+
+type schema struct {
+	Description string               `json:"description"`
+	Properties  map[string]described `json:"properties"`
+}
+
+// described is a parameter or a property.
+type described struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
 }
 
 // apiPassages are the operations, the events and the schemas of the API, with the anchors that the reference
@@ -45,9 +58,9 @@ func operations(doc openAPI) (list []passage) {
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
 			o := doc.Paths[path][method]
-			text := o.Description
+			text := []string{o.Description}
 			for _, p := range o.Parameters {
-				text += " " + p.Name + ": " + p.Description
+				text = append(text, p.Name+": "+p.Description)
 			}
 			request := strings.ToUpper(method) + " " + path
 			list = append(list, passage{
@@ -63,7 +76,7 @@ func webhooks(doc openAPI) (list []passage) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Webhooks)) {
 		e := doc.Webhooks[name]["post"]
 		list = append(list, passage{
-			Title: name, Page: "Event", Text: unmarked(e.Description),
+			Title: name, Page: "Event", Text: unmarked([]string{e.Description}),
 			Address: "/docs#tag/" + e.Tags[0] + "/webhook/POST/" + strings.ReplaceAll(name, ".", ""),
 		})
 	}
@@ -73,9 +86,9 @@ func webhooks(doc openAPI) (list []passage) {
 func schemas(doc openAPI) (list []passage) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
 		s := doc.Components.Schemas[name]
-		text := s.Description
+		text := []string{s.Description}
 		for _, p := range slices.Sorted(maps.Keys(s.Properties)) {
-			text += " " + p + ": " + s.Properties[p].Description
+			text = append(text, p+": "+s.Properties[p].Description)
 		}
 		list = append(list, passage{
 			Title: name, Page: "Schema", Text: unmarked(text), Address: "/docs#model/" + strings.ToLower(name),
@@ -87,8 +100,8 @@ func schemas(doc openAPI) (list []passage) {
 // linkMark is a link in the Markdown of a description.
 var linkMark = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// unmarked is a description without its Markdown: code and links.
-func unmarked(text string) string {
-	text = strings.ReplaceAll(linkMark.ReplaceAllString(text, "$1"), "`", "")
-	return strings.Join(strings.Fields(text), " ")
+// unmarked is a text of several descriptions, without their Markdown: code and links.
+func unmarked(descriptions []string) string {
+	text := linkMark.ReplaceAllString(strings.Join(descriptions, " "), "$1")
+	return strings.Join(strings.Fields(strings.ReplaceAll(text, "`", "")), " ")
 }
