@@ -139,8 +139,8 @@ func id(h *ast.Heading) string {
 	return string(b)
 }
 
-// marks writes what we write in another way than goldmark does: a heading links to itself, and a table that is
-// wider than the page scrolls.
+// marks writes what we write in another way than goldmark does: a heading links to itself, a table that is wider
+// than the page scrolls, and a cell is the heading of its column only if it says something.
 type marks struct{}
 
 // RegisterFuncs implements [renderer.NodeRenderer].
@@ -158,6 +158,16 @@ func (marks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 			return write(w, "<div class=\"scroll\"><table>\n")
 		}
 		return write(w, "</table></div>\n")
+	})
+	r.Register(tables.KindTableCell, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		name := "td"
+		if n.Parent().Kind() == tables.KindTableHeader && n.HasChildren() {
+			name = "th"
+		}
+		if entering {
+			return write(w, "<"+name+">")
+		}
+		return write(w, "</"+name+">\n")
 	})
 }
 
