@@ -50,10 +50,15 @@ func (r *relay) forward(from net.Conn) {
 	}
 	defer to.Close()
 	go func() {
-		io.Copy(to, from)
+		pass(to, from)
 		to.Close()
 	}()
-	io.Copy(from, to)
+	pass(from, to)
+}
+
+// pass copies what one side sends. Without the type of the connections, io.Copy opens no pipe for each.
+func pass(to io.Writer, from io.Reader) {
+	io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 4096))
 }
 
 // busiest returns the most connections that were opened within a second since a moment.
