@@ -19,7 +19,6 @@ const (
 	scaleLinkers   = 8   // workspaces whose devices are linked at the same time
 	scaleWorkspace = 50  // devices of a workspace
 	connectRate    = 200 // connections per second that a server may open
-	connectBurst   = 16  // that it opens at once
 )
 
 // scale measures many devices over TLS on three servers that share a PostgreSQL database: how long they take to
@@ -169,8 +168,9 @@ func (w *scaled) outage() []figure {
 		map[string]string{"account": "*", "kind": fmt.Sprintf("offline:%.0f", vendorAway.Seconds())}, &none)
 	back := w.untilOnline(began) - *vendorAway
 	most := figure{
-		name: "most connections that a server opened within a second", extra: "bare: POSTERN_CONNECT_RATE and the first 16",
-		bare: []float64{connectRate + connectBurst}, ceiling: 1,
+		name: "most connections that a server opened within a second", bare: []float64{connectRate},
+		extra:   "bare: POSTERN_CONNECT_RATE; the relay, which counts them, may notice some late",
+		ceiling: 1.05,
 	}
 	var busiest int
 	for _, r := range w.relays {

@@ -56,12 +56,13 @@ func (h *host) run(ctx context.Context) error {
 	return h.session.Run(ctx, h)
 }
 
-// newDials returns the limiter of connections per second; 0 means no limit.
+// newDials returns the limiter of connections per second; 0 means no limit. A tenth of them may be opened at
+// once. The rate is smaller by as many, so that no second has more than perSecond.
 func newDials(perSecond int) *rate.Limiter {
 	if perSecond == 0 {
 		return rate.NewLimiter(rate.Inf, 0)
 	}
-	return rate.NewLimiter(rate.Limit(perSecond), parallelConnects)
+	return rate.NewLimiter(0.9*rate.Limit(perSecond), max(1, perSecond/10))
 }
 
 // admit waits for a slot among the connections that are being opened, and for the rate of
