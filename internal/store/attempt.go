@@ -121,7 +121,7 @@ var succeedAtOnce = db.NewStatement("place, delivery, began, took, http, said, e
 	`UPDATE delivery SET status = 'succeeded', attempts = 1, due_at = 0,
 	first_attempt_at = @began, last_attempt_at = @began, last_duration = @took,
 	last_status = @http, last_reason = '', last_answer = @said, completed_at = @ended
-	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts = 0`)
+	[FROM @rows] WHERE n = @place AND id = @delivery AND `+isPending+` AND attempts = 0`)
 
 func (o *Attempt) firstSuccess() []any {
 	return []any{o.Row, o.DeliveryID, o.At, int64(o.Ended - o.At), o.HTTPStatus, o.Answer, o.Ended}
@@ -137,7 +137,7 @@ var updateDelivery = db.NewStatement(
 	chat = CASE WHEN CAST(@new_round AS BIGINT) = 1 THEN '' ELSE chat END,
 	last_attempt_at = @began, last_duration = @took, last_status = @http, last_reason = @reason, last_answer = @said,
 	completed_at = @ended
-	[FROM @rows] WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts < @number`)
+	[FROM @rows] WHERE n = @place AND id = @delivery AND `+isPending+` AND attempts < @number`)
 
 func (o *Attempt) outcome() []any {
 	completed := o.Ended
@@ -151,7 +151,7 @@ func (o *Attempt) outcome() []any {
 }
 
 var readDue = db.NewStatement("place, delivery",
-	`SELECT n, due_at FROM delivery [, @rows] WHERE n = @place AND id = @delivery AND status = 'pending'`)
+	`SELECT n, due_at FROM delivery [, @rows] WHERE n = @place AND id = @delivery AND `+isPending)
 
 // heedRequests keeps the due time of a retry that was requested while the attempt was in
 // progress, and starts the delivery over when this was its last attempt.
@@ -181,7 +181,7 @@ func heedRequests(t *db.Tx, list []*Attempt) error {
 var logAttempts = db.NewStatement("place, delivery, next",
 	`INSERT INTO attempt (delivery_id, number, at, duration, status, reason, answer)
 	SELECT id, attempts, last_attempt_at, last_duration, last_status, last_reason, last_answer FROM delivery [, @rows]
-	WHERE n = @place AND id = @delivery AND status = 'pending' AND attempts BETWEEN 1 AND @next - 1
+	WHERE n = @place AND id = @delivery AND `+isPending+` AND attempts BETWEEN 1 AND @next - 1
 	ON CONFLICT (delivery_id, number) DO NOTHING`)
 
 // logPrevious moves the attempt before each of these to the log.

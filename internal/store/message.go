@@ -146,6 +146,10 @@ var addMessages = db.NewStatement(newMessageColumns,
 // unsent are the statuses of a message that still has to be sent.
 const unsent = `('queued', 'sending')`
 
+// isUnsent tells that a message, which a statement finds by its id, still has to be sent. See [isPending] for its
+// form.
+const isUnsent = `status || '' IN ` + unsent
+
 // kept are the statuses of messages that old age does not remove.
 const kept = `('queued', 'sending', 'scheduled')`
 

@@ -474,7 +474,7 @@ func (*markSending) About() db.About { return db.About{Fenced: true} }
 
 var markMessages = db.NewStatement("message, began",
 	`UPDATE message SET status = 'sending', frame_left = 1, attempts = attempts + 1, attempted_at = @began,
-		attempt_outcome = '' [FROM @rows] WHERE id = @message AND status IN `+unsent+mayConnect)
+		attempt_outcome = '' [FROM @rows] WHERE id = @message AND `+isUnsent+mayConnect)
 
 // mayConnect selects messages whose device is to be connected.
 const mayConnect = ` AND EXISTS (SELECT 1 FROM device WHERE device.id = message.device_id AND device.desired = '` +
@@ -485,7 +485,7 @@ const mayConnect = ` AND EXISTS (SELECT 1 FROM device WHERE device.id = message.
 var logSends = db.NewStatement("message",
 	`INSERT INTO send_attempt (message_id, number, at, outcome)
 	SELECT id, attempts, attempted_at, attempt_outcome FROM message [, @rows]
-	WHERE id = @message AND status IN `+unsent+mayConnect+` AND attempts > 0
+	WHERE id = @message AND `+isUnsent+mayConnect+` AND attempts > 0
 	ON CONFLICT (message_id, number) DO NOTHING`)
 
 // WriteAll marks messages.

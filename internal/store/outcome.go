@@ -41,7 +41,7 @@ var finishMessages = db.NewStatement("message, outcome, code, detail, at, refund
 	`UPDATE message SET status = @outcome, error_code = @code, error_detail = @detail, sent_at = @at, finished_at = @now,
 	attempt_outcome = CASE WHEN @attempt = '' THEN attempt_outcome ELSE @attempt END,
 	frame_left = CASE WHEN @refund = 1 THEN 0 ELSE frame_left END [FROM @rows]
-	WHERE id = @message AND status IN `+unsent+` RETURNING `+messageColumns)
+	WHERE id = @message AND `+isUnsent+` RETURNING `+messageColumns)
 
 // WriteAll ends messages. A message that is no longer queued, because a receipt came first
 // or it has already ended, stays as it is.

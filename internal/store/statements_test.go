@@ -1,13 +1,17 @@
 package store
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	storage "postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -168,4 +172,54 @@ func returning(list []string) (n int) {
 		n += strings.Count(query, "RETURNING")
 	}
 	return n
+}
+
+// PostgreSQL keeps the plans of these statements from a time when few rows wait. Such a plan must not read all rows
+// that wait, of which an outage leaves many.
+func TestRowsThatWaitAreFoundByTheirKeys(t *testing.T) {
+	t.Parallel()
+	on := engine{postgres: true}
+	statements := statementsOf(t, on, 2)
+	db := on.open(t)
+	ws := newWorkspace(t, db)
+	d := newDevice(t, db, ws, postern.Connected)
+	e := newEndpoint(t, db, ws, "*")
+	if err := db.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
+		t.Fatal(err)
+	}
+	receiveN(t, db, d, 2000)
+	err := db.db.Do(t.Context(), storage.Func(func(t *tx) error {
+		return errors.Join(t.Exec(`UPDATE delivery SET status = 'succeeded'`), t.Exec(`ANALYZE`))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stage, index := range map[string]string{
+		"mark": "message_id_key", "finish": "message_id_key", "attempt": "delivery_(pkey|id_key)",
+	} {
+		for _, query := range statements[stage] {
+			if strings.HasPrefix(query, "UPDATE message SET") || strings.HasPrefix(query, "UPDATE delivery") {
+				query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "NULL")
+				if got := explained(t, db, query); !regexp.MustCompile("Index Scan using "+index).MatchString(got) {
+					t.Errorf("%s\nhas the plan\n%s\nwithout %s", query, got, index)
+				}
+			}
+		}
+	}
+}
+
+// explained returns PostgreSQL's plan of a statement.
+func explained(t *testing.T, db *Store, query string) string {
+	t.Helper()
+	var steps []string
+	err := db.db.Rows(t.Context(), `EXPLAIN `+query, nil, func(r *sql.Rows) error {
+		var step string
+		err := r.Scan(&step)
+		steps = append(steps, step)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "\n")
 }
