@@ -40,11 +40,13 @@ type secretKeys struct {
 	leases *lease.Holder // nil for a command
 	count  prometheus.Counter
 
-	mu       sync.Mutex // one refresh at a time
-	file     seal.Keys
-	list     []secretkey.Key
-	lacking  []string // servers that do not know the first key of the file yet
-	announce string   // what this server has said last
+	refreshing sync.Mutex // one refresh at a time; it may wait for the database
+	announce   string     // what this server has said last
+
+	mu      sync.Mutex // guards the fields below, which only a refresh changes
+	file    seal.Keys
+	list    []secretkey.Key
+	lacking []string // servers that do not know the first key of the file yet
 }
 
 // openKeys reads the secret keys, and refuses a key file with which not all values could be opened. It creates a
@@ -155,10 +157,10 @@ func (k *secretKeys) run(ctx context.Context) error {
 // refresh takes up what has changed in the key file and in the database. A key file that cannot be read is reported
 // by the check of the key file.
 func (k *secretKeys) refresh(ctx context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.refreshing.Lock()
+	defer k.refreshing.Unlock()
 	if file, err := seal.LoadKeys(k.path); err == nil {
-		k.file = file
+		k.set(func() { k.file = file })
 		k.box.Add(file)
 	}
 	if err := k.follow(ctx); err != nil {
@@ -167,11 +169,20 @@ func (k *secretKeys) refresh(ctx context.Context) error {
 	return k.lead(ctx)
 }
 
+// set changes what is known. Nobody who reads it waits for the database.
+func (k *secretKeys) set(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
+}
+
 // follow encrypts with the key that the database names, and tells the other servers which keys this one knows.
-func (k *secretKeys) follow(ctx context.Context) (err error) {
-	if k.list, err = k.table.List(ctx); err != nil {
+func (k *secretKeys) follow(ctx context.Context) error {
+	list, err := k.table.List(ctx)
+	if err != nil {
 		return err
 	}
+	k.set(func() { k.list = list })
 	if needed := secretkey.Needed(k.list); len(needed) > 0 && needed[0] != k.box.Sealing() {
 		if err := k.box.Use(needed[0]); err != nil {
 			return err
@@ -197,7 +208,7 @@ func (k *secretKeys) follow(ctx context.Context) (err error) {
 // before does not come back.
 func (k *secretKeys) lead(ctx context.Context) error {
 	before := k.lacking
-	k.lacking = nil
+	k.set(func() { k.lacking = nil })
 	wanted := k.file.IDs()[0]
 	if k.leases == nil || !k.leases.Leads() || k.knows(wanted) {
 		return nil
@@ -210,10 +221,15 @@ func (k *secretKeys) lead(ctx context.Context) error {
 		k.log.InfoContext(ctx, "a new secret key encrypts", "key", wanted)
 		return k.follow(ctx)
 	}
-	if k.lacking, err = k.table.Lacking(ctx, wanted); err == nil && !slices.Equal(before, k.lacking) {
-		k.log.InfoContext(ctx, "a new secret key waits until all servers know it", "key", wanted, "lacking", k.lacking)
+	lacking, err := k.table.Lacking(ctx, wanted)
+	if err != nil {
+		return err
 	}
-	return err
+	k.set(func() { k.lacking = lacking })
+	if !slices.Equal(before, lacking) {
+		k.log.InfoContext(ctx, "a new secret key waits until all servers know it", "key", wanted, "lacking", lacking)
+	}
+	return nil
 }
 
 func (k *secretKeys) knows(id seal.KeyID) bool {
