@@ -30,3 +30,10 @@ func (c clocked) GetWithTime(ctx context.Context, name string) (int64, time.Time
 	n, _, err := c.GCRAStoreCtx.GetWithTime(ctx, name)
 	return n, c.now(), err
 }
+
+// steady returns a clock that nobody sets: when the clock of the machine is put back, a count would otherwise refuse
+// everything until that has caught up.
+func steady() func() time.Time {
+	began := time.Now()
+	return func() time.Time { return began.Add(time.Since(began)) } // what Since returns is monotonic
+}

@@ -50,7 +50,7 @@ func New(names int) *Limiter {
 	if names <= 0 { // for the library: without a bound
 		panic("ratelimit: the number of names must be positive")
 	}
-	return &Limiter{counts: newCounts(names), rates: map[Rate]*throttled.GCRARateLimiterCtx{}}
+	return &Limiter{counts: clocked{newCounts(names), steady()}, rates: map[Rate]*throttled.GCRARateLimiterCtx{}}
 }
 
 func newCounts(names int) throttled.GCRAStoreCtx {
