@@ -205,12 +205,12 @@ func (k *secretKeys) follow(ctx context.Context) error {
 }
 
 // lead makes the first key of the file the one that encrypts, once all servers know it. A key that has encrypted
-// before does not come back.
+// before does not come back. A file that lacks a key that is needed was replaced by mistake, and changes nothing.
 func (k *secretKeys) lead(ctx context.Context) error {
 	before := k.lacking
 	k.set(func() { k.lacking = nil })
 	wanted := k.file.IDs()[0]
-	if k.leases == nil || !k.leases.Leads() || k.knows(wanted) {
+	if k.leases == nil || !k.leases.Leads() || k.knows(wanted) || len(missingIn(k.file, secretkey.Needed(k.list))) > 0 {
 		return nil
 	}
 	done, err := k.table.Switch(ctx, k.box, wanted)
