@@ -200,7 +200,7 @@ func TestRowsThatWaitAreFoundByTheirKeys(t *testing.T) {
 		for _, query := range statements[stage] {
 			if strings.HasPrefix(query, "UPDATE message SET") || strings.HasPrefix(query, "UPDATE delivery") {
 				query = regexp.MustCompile(`\$\d+`).ReplaceAllString(query, "NULL")
-				if got := explained(t, db, query); !regexp.MustCompile("Index Scan using "+index).MatchString(got) {
+				if got := explained(t, db, query); !regexp.MustCompile("Index Scan using " + index).MatchString(got) {
 					t.Errorf("%s\nhas the plan\n%s\nwithout %s", query, got, index)
 				}
 			}
