@@ -275,11 +275,14 @@ func (s Deliveries) NextOfChat(ctx context.Context, endpoint postern.EndpointID,
 	list, err := s.due(ctx, ofAny, `d.endpoint_id = $1 AND d.chat = $2 AND d.chat <> '' AND d.status = 'pending'
 		AND (d.due_at <= $3 OR d.first_attempt_at = 0 OR d.first_attempt_at > $4) ORDER BY d.n LIMIT 1`, endpoint, chat, now,
 		now.Add(-lineWait))
-	if err != nil || len(list) == 0 || list[0].DueAt > now {
+	if err != nil || len(list) == 0 || list[0].DueAt > now && !list[0].IsFirst() {
 		return d, false, err
 	}
 	return list[0], true, nil
 }
+
+// IsFirst reports whether the next attempt is the first one of an event, not a retry or a replay.
+func (d DueDelivery) IsFirst() bool { return d.Attempts == 0 && d.Replay == "" }
 
 // Place is a position in an endpoint's queue, which is ordered by due time and then by row.
 type Place struct {
@@ -291,14 +294,15 @@ type Place struct {
 func (d DueDelivery) Place() Place { return Place{d.DueAt, d.Row} }
 
 // First returns up to limit deliveries of an endpoint that became due behind a position and
-// no later than now and have not been attempted yet, oldest first. It leaves out the
-// deliveries of replays. The further along the position is, the fewer rows First reads.
+// have not been attempted yet, oldest first. It leaves out the deliveries of replays. A first
+// attempt never waits for a time, so one that is due later than now was recorded before the
+// clock was set back. The further along the position is, the fewer rows First reads.
 func (s Deliveries) First(ctx context.Context, endpoint postern.EndpointID, behind Place, now postern.Time,
 	limit int,
 ) ([]DueDelivery, error) {
 	return s.due(ctx, ofAFirst, `d.endpoint_id = $1 AND d.status = 'pending' AND d.attempts = 0 AND d.replay_id = ''
-		AND (d.due_at, d.n) > ($2, $3) AND d.due_at <= $4 AND `+inLine(6)+` ORDER BY d.due_at, d.n LIMIT $5 + 0`,
-		endpoint, behind.DueAt, behind.Row, now, limit, now.Add(-lineWait))
+		AND (d.due_at, d.n) > ($2, $3) AND `+inLine(5)+` ORDER BY d.due_at, d.n LIMIT $4 + 0`,
+		endpoint, behind.DueAt, behind.Row, limit, now.Add(-lineWait))
 }
 
 func (s Deliveries) due(ctx context.Context, columns, where string, endpoint postern.EndpointID,

@@ -53,6 +53,7 @@ type lane struct {
 
 	outage   outage
 	recovery recovery
+	seen     postern.Time // the latest reading of the clock
 }
 
 func (d *Dispatcher) newLane(id postern.EndpointID) *lane {
@@ -156,6 +157,7 @@ func (l *lane) serve(ctx, work context.Context) error {
 // step starts as many attempts as the limits allow. It returns how long the lane
 // may wait if nothing wakes it earlier.
 func (l *lane) step(ctx, work context.Context) (wait time.Duration, err error) {
+	l.watchClock()
 	for {
 		if err := l.refresh(ctx); err != nil || l.endpoint.Status != postern.EndpointActive {
 			return 0, err
@@ -197,7 +199,7 @@ func (l *lane) idle() time.Duration {
 // wait reports whether a first attempt must wait because its workspace has used
 // up its rate. Retries are never delayed.
 func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
-	if !isFirst(d) || l.fair == nil {
+	if !d.IsFirst() || l.fair == nil {
 		return false
 	}
 	wait, err := l.fair.take(ctx, l.endpoint.WorkspaceID, l.perMin)
@@ -211,9 +213,6 @@ func (l *lane) wait(ctx context.Context, d store.DueDelivery) bool {
 	l.notYet = l.now().Add(wait) + 1
 	return true
 }
-
-// isFirst reports whether d is the first attempt of an event, not a retry or a replay.
-func isFirst(d store.DueDelivery) bool { return d.Attempts == 0 && d.Replay == "" }
 
 // outdated reports whether the endpoint has changed since it was read.
 func (l *lane) outdated() bool {
@@ -246,6 +245,7 @@ func (l *lane) refresh(ctx context.Context) error {
 		if l.outage, err = l.readOutage(ctx); err != nil {
 			return err
 		}
+		l.seen = max(l.seen, l.outage.last)
 	}
 	l.endpoint = &endpoint
 	l.width = min(l.width, l.bound())
@@ -319,7 +319,7 @@ func (l *lane) readFirsts(ctx context.Context) error {
 	switch {
 	case full:
 		l.behind = list[limit-1].Place()
-		l.from = max(l.from, l.behind.DueAt.Add(-clockSlack))
+		l.from = max(l.from, min(l.behind.DueAt, at).Add(-clockSlack))
 		if l.pages++; l.pages%pagesOn == 0 {
 			l.lookAgain()
 		}
@@ -349,7 +349,7 @@ func (l *lane) readChats(ctx context.Context) error {
 			continue
 		}
 		for _, d := range l.hold([]store.DueDelivery{d}) {
-			if isFirst(d) {
+			if d.IsFirst() {
 				l.firsts = append(l.firsts, d)
 			} else {
 				l.retries = append(l.retries, d)

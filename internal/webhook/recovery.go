@@ -102,12 +102,18 @@ func (l *lane) heed(answer report) {
 	case l.outage.isLong(l.now()):
 		l.log.Info("webhook endpoint works again", "workspace", l.endpoint.WorkspaceID, "endpoint", l.id,
 			"failing_since", l.outage.since, "failures", l.outage.failures)
-		r.patience, r.credit, r.began, r.after = 2*l.bound(), l.bound(), l.now(), 0
+		l.beginRecovery(l.now())
 	case r.patience > 0:
 		r.credit += 2
 		r.patience = min(r.patience+1, 2*l.bound())
 	}
 	l.outage = outage{after: l.now()}
+}
+
+// beginRecovery begins a recovery of what was attempted before a time.
+func (l *lane) beginRecovery(before postern.Time) {
+	r := &l.recovery
+	r.patience, r.credit, r.began, r.after = 2*l.bound(), l.bound(), before, 0
 }
 
 func (l *lane) heedFailure(answer report) {
