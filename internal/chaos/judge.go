@@ -36,6 +36,10 @@ type Evidence struct {
 	// before a frame left. The gateway cannot know that none did, so it does not refund
 	// them.
 	Interrupted int
+
+	// ClockAhead is by how much the clock of the gateway was ahead of the vendor's at most. What was to be sent at a
+	// time leaves that much early.
+	ClockAhead time.Duration
 }
 
 // Judge compares the ledgers with each other and with the database, and returns the
@@ -287,7 +291,7 @@ func (j *judging) outbound() {
 			j.report(Unasked, v.NetworkID, "from %s to %s", v.Account, v.Peer)
 			continue
 		}
-		if at, err := time.Parse(time.RFC3339Nano, ask.SendAt); err == nil && v.ArrivedAt.Before(at) {
+		if at, err := time.Parse(time.RFC3339Nano, ask.SendAt); err == nil && v.ArrivedAt.Add(j.ClockAhead).Before(at) {
 			j.report(SentEarly, v.NetworkID, "arrived at %s, and was to be sent at %s", v.ArrivedAt, ask.SendAt)
 		}
 		if before, twice := ids[v.Body]; twice && len(j.written[v.Body]) < 2 {

@@ -83,12 +83,12 @@ func faultsOfTheNight() []fault {
 		{
 			name: "clock an hour ahead", opts: options{Prepare: withClock},
 			begin: func(n *night) { n.moveClock(time.Hour) }, end: (*night).repair,
-			health: 200, answer: "202",
+			health: 200, answer: "202", log: setBack,
 		},
 		{
 			name: "clock an hour back", opts: options{Prepare: withClock},
 			begin: func(n *night) { n.moveClock(-time.Hour) }, end: (*night).repair,
-			health: 200, answer: "202",
+			health: 200, answer: "202", log: setBack,
 		},
 		{
 			name:  "SIGKILL under load",
@@ -124,15 +124,21 @@ func withClock(w *world) {
 	w.opts.Bin, w.opts.Env = bin, append(w.opts.Env, c.env())
 }
 
-// moveClock sets the wall clock of the server, as an operator does, until the fault ends.
+// setBack is what the log says when the clock goes back.
+const setBack = "WARN the clock was set back"
+
+// moveClock sets the wall clock of the server, as an operator does, until the fault ends. The receiver refuses what
+// is signed at a time that it does not accept, so what happens meanwhile arrives afterwards.
 func (n *night) moveClock(off time.Duration) {
 	n.t.Helper()
 	c := wallClock{filepath.Join(n.dir, "clock")}
 	if err := c.set(off); err != nil {
 		n.t.Fatal(err)
 	}
+	n.receiver.moved.Store(true)
+	n.ahead = max(off, 0)
 	n.undo(func() { c.set(0) })
-	n.busy(100)
+	n.must("posts that the receiver refuses", func() bool { return n.receiver.refused.Load() >= 100 })
 }
 
 // mailFails is what the log says of a mail that cannot be sent.

@@ -55,7 +55,8 @@ type night struct {
 	prometheus *prometheus
 	probes     int
 	lastURL    string
-	restore    []func() // ends of what begin has done
+	restore    []func()      // ends of what begin has done
+	ahead      time.Duration // of the clock of the server, at most
 }
 
 // TestProductionCheck causes each fault that an operator meets at night while the server works, and compares
@@ -136,6 +137,7 @@ func (f fault) happen(t *testing.T, bin binaries, p *prometheus) {
 	n.judgeLog(n.lines(from))
 	n.settle()
 	e := n.evidence()
+	e.ClockAhead = n.ahead
 	lost := chaos.Judge(e)
 	n.report(lost)
 	t.Logf("%s: ready again after %s; %d broken promises; %s; alerts %v", f.name, took.Round(10*time.Millisecond),
