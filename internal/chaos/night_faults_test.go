@@ -49,7 +49,7 @@ func faultsOfTheNight() []fault {
 		},
 		{
 			name:  "descriptors used up",
-			begin: (*night).useUpFiles, end: (*night).repair,
+			begin: (*night).useUpFiles, end: (*night).repair, partial: true,
 			health: 200, reasons: []string{"files: files-exhausted"}, answer: "503 UNAVAILABLE",
 		},
 		{
@@ -297,8 +297,8 @@ func repairDisk(n *night) {
 	n.boot()
 }
 
-// useUpFiles lowers the limit of the server's files to those that it has open and a few more, and opens
-// connections until it has no more.
+// useUpFiles lowers the limit of the server's files to those that it has open. It closes some of them all the time,
+// and a request that gets such a descriptor is served.
 func (n *night) useUpFiles() {
 	pid := n.gateway.running().cmd.Process.Pid
 	open, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
@@ -310,11 +310,24 @@ func (n *night) useUpFiles() {
 		n.t.Fatal(err)
 	}
 	low := before
-	low.Cur = uint64(len(open))
+	low.Cur = lowestFree(open)
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &low, nil); err != nil {
 		n.t.Fatal(err)
 	}
 	n.undo(func() { unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil) })
+}
+
+// lowestFree returns the lowest number that no open file of a process has. The limit is one for numbers, and
+// each free number below it is one more file.
+func lowestFree(open []os.DirEntry) (n uint64) {
+	used := map[string]bool{}
+	for _, f := range open {
+		used[f.Name()] = true
+	}
+	for used[strconv.FormatUint(n, 10)] {
+		n++
+	}
+	return n
 }
 
 // startSecond starts another server on the same data, which must refuse to start and name the first.
