@@ -291,9 +291,10 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	if a.cfg.BaseURL == "" {
 		a.cfg.BaseURL = a.scheme() + public.Addr().String()
 	}
-	late, lateOps := web.NewSpares(), web.NewSpares()
+	late, lateOps, lateCommands := web.NewSpares(), web.NewSpares(), web.NewSpares()
 	a.onClose(late.Close)
 	a.onClose(lateOps.Close)
+	a.onClose(lateCommands.Close)
 	door, err := a.door(late)
 	if err != nil {
 		return err
@@ -310,7 +311,7 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	commands := adminHandler(a.gateway, a.people, a.URL())
 	commands.HandleFunc("GET /status", admin(a.status))
 	secretKeyCommands(commands, a.keys)
-	a.serve(requests, sock, commands)
+	a.serve(requests, lateCommands.Listen(sock), commands)
 	return nil
 }
 

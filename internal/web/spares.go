@@ -19,7 +19,8 @@ const (
 type Spares struct {
 	mu    sync.Mutex
 	files []*os.File
-	late  map[string]struct{} // the other ends of the connections that use one
+	lent  int                 // connections that use one
+	late  map[string]struct{} // the other ends of these connections
 }
 
 // NewSpares opens the files. The caller calls Close.
@@ -31,7 +32,7 @@ func NewSpares() *Spares {
 
 // fill opens as many files as are missing, and as can be opened.
 func (s *Spares) fill() {
-	for len(s.files)+len(s.late) < spareFiles {
+	for len(s.files)+s.lent < spareFiles {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			return
@@ -70,17 +71,23 @@ type spareListener struct {
 	spares *Spares
 }
 
-// Accept returns the next connection. If there is no file for it, it takes a spare one.
+// Accept returns the next connection. If there is no file for it, it takes a spare one; others in the process may
+// be faster and take that.
 func (l *spareListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) || !l.spares.give() {
-		return c, err
+	for isNoFiles(err) && l.spares.give() {
+		if c, err = l.Listener.Accept(); err == nil {
+			return l.spares.lend(c), nil
+		}
 	}
-	if c, err = l.Listener.Accept(); err != nil {
-		l.spares.take("")
-		return nil, err
+	if err != nil {
+		l.spares.refill()
 	}
-	return l.spares.lend(c), nil
+	return c, err
+}
+
+func isNoFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // give closes a spare file, if there is one.
@@ -102,6 +109,7 @@ func (s *Spares) lend(c net.Conn) net.Conn {
 	defer s.mu.Unlock()
 	remote := c.RemoteAddr().String()
 	s.late[remote] = struct{}{}
+	s.lent++
 	late := &lateConn{Conn: c, leave: sync.OnceFunc(func() { s.take(remote) })}
 	late.limit = time.AfterFunc(spareTime, func() { _ = late.Close() })
 	return late
@@ -112,6 +120,14 @@ func (s *Spares) take(remote string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.late, remote)
+	s.lent--
+	s.fill()
+}
+
+// refill opens files again that others took.
+func (s *Spares) refill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.fill()
 }
 
