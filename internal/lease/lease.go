@@ -164,10 +164,12 @@ func (h *Holder) Run(ctx context.Context) error {
 	defer changed.Close()
 	tick := time.NewTicker(renewal)
 	defer tick.Stop()
-	for {
-		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
+	for failing := false; ; {
+		err := h.renew(ctx)
+		if err != nil && ctx.Err() == nil && !failing { // said once, until it succeeds
 			h.log.WarnContext(ctx, "renew the lease of this server", "error", err)
 		}
+		failing = err != nil
 		select {
 		case <-ctx.Done():
 			return h.quit(context.WithoutCancel(ctx))
