@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"postern/internal/api/schema"
 	"postern/internal/api/spec"
@@ -44,6 +45,7 @@ type API struct {
 	bodies   *schema.Checker
 	streams  *streams
 	uploads  *uploads
+	code     time.Duration            // how long a response waits for the first code of a link
 	document func() (document, error) // made for the first reader
 }
 
@@ -53,6 +55,9 @@ type Options struct {
 	Log     *slog.Logger // nil discards
 	BaseURL string       // where callers reach the server; the start of a problem's type
 	Sandbox bool         // the simulated network is on; the document says so
+
+	// FirstCode is how long the response to a new link attempt waits for the first code to show.
+	FirstCode time.Duration
 }
 
 // New returns an API. It fails when an operation and the table of scopes do not
@@ -64,7 +69,7 @@ func New(opts Options) (*API, error) {
 	a := &API{
 		gateway: opts.Gateway, log: opts.Log, baseURL: strings.TrimRight(opts.BaseURL, "/"),
 		problems: problem.NewWriter(opts.BaseURL, opts.Log), scopes: scopes(),
-		throttle: newThrottle(), uploads: newUploads(),
+		throttle: newThrottle(), uploads: newUploads(), code: opts.FirstCode,
 	}
 	a.streams = newStreams(a.gateway, a.scopes)
 	if _, err := a.build(opts.Sandbox); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"postern/internal/api/spec"
 	"postern/internal/gateway"
@@ -19,6 +20,7 @@ type links struct {
 	gateway *gateway.Gateway
 	streams *streams
 	baseURL string
+	code    time.Duration // how long the response to a new attempt waits for the first code
 }
 
 type linkInput struct {
@@ -56,7 +58,35 @@ func (h links) open(ctx context.Context, q *request, in *linkInput) (*openedLink
 	if err != nil {
 		return nil, err
 	}
-	return &openedLink{out.Location, out.Replayed, untilCode(c.Value), out.Body}, nil
+	if !c.Replayed {
+		out.Body = h.awaitCode(ctx, q, out.Body)
+	}
+	return &openedLink{out.Location, out.Replayed, untilCode(out.Body), out.Body}, nil
+}
+
+// awaitCode returns a new attempt with its first code, or as it is after some seconds without one.
+func (h links) awaitCode(ctx context.Context, q *request, l postern.Link) postern.Link {
+	ctx, cancel := context.WithTimeout(ctx, h.code)
+	defer cancel()
+	changes, err := h.gateway.Links.Watch(ctx, q.caller, l.DeviceID)
+	if err != nil {
+		return l
+	}
+	defer changes.Close()
+	for {
+		now, err := h.gateway.Links.Get(ctx, q.caller, l.DeviceID)
+		if err != nil || now.ID != l.ID {
+			return l
+		}
+		if l = now; untilCode(l) == "" {
+			return l
+		}
+		select {
+		case <-changes.C():
+		case <-ctx.Done():
+			return l
+		}
+	}
 }
 
 // untilCode returns how many seconds to wait before an attempt shows its first code; "" when

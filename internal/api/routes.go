@@ -14,7 +14,7 @@ func (a *API) routes() {
 	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
 	g, taken := a.gateway, status(http.StatusAccepted)
-	devices, links, messages := devices{g}, links{g, a.streams, a.baseURL}, messages{g}
+	devices, links, messages := devices{g}, links{g, a.streams, a.baseURL, a.code}, messages{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
 	files := files{g, a.throttle, a.uploads, a.problems, a.baseURL}

@@ -49,6 +49,7 @@ import (
 
 const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server stops
+	firstCode    = 5 * time.Second  // that the response to a new link attempt waits for the code to show
 	streamGrace  = 2 * time.Second  // for streams, which never end by themselves, when the server stops
 
 	// sandboxLedger is how many messages the simulated vendor of a sandbox remembers for each workspace.
@@ -327,7 +328,9 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 	if err := a.connect(&pages); err != nil {
 		return nil, err
 	}
-	rest, err := api.New(api.Options{Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil})
+	rest, err := api.New(api.Options{
+		Gateway: a.gateway, Log: a.log, BaseURL: a.cfg.BaseURL, Sandbox: a.vendor != nil, FirstCode: firstCode,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,6 @@ func TestPairingCodeEnteredOnThePhoneLinksTheDevice(t *testing.T) {
 	if l.Method != "code" {
 		t.Errorf("the attempt's method is %s", l.Method)
 	}
-	l = awaitLink(t, c, d, func(l postern.Link) bool { return l.PairingCode != "" })
 	if len(l.PairingCode) != 9 || l.QR != "" || l.QRExpiresAt != 0 {
 		t.Errorf("the attempt shows %q, and the QR code %q", l.PairingCode, l.QR)
 	}
@@ -69,6 +68,18 @@ func TestPairingCodeEnteredOnThePhoneLinksTheDevice(t *testing.T) {
 		t.Fatalf("scan = %d %s", a.Status, a.Body)
 	}
 	c.Await(d.ID, postern.Connected)
+}
+
+// The response to a new attempt has the first code to show.
+func TestNewLinkAttemptHasItsCode(t *testing.T) {
+	t.Parallel()
+	c := testkit.Start(t).Workspace("growth")
+	d := create(c)
+	var l postern.Link
+	c.Call("POST", path(d, "/link"), nil, 201, &l)
+	if l.QR == "" || l.QRExpiresAt == 0 || l.Status != postern.LinkPending {
+		t.Errorf("the attempt is %+v", l)
+	}
 }
 
 func TestWrongPairingCodeFailsTheAttempt(t *testing.T) {
