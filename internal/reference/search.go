@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -149,15 +150,38 @@ func wordsOf(query string) []string {
 	return words[:min(len(words), maxWords)]
 }
 
+// hasWord reports whether a text has a word that begins with start: "age" is not in "message".
+func hasWord(text, start string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], start)
+		if i < 0 {
+			return false
+		}
+		if beginsWord(text, from+i) {
+			return true
+		}
+		from += i + 1
+	}
+}
+
+// beginsWord reports whether no letter or digit comes before a place, or none comes at it.
+func beginsWord(text string, at int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:at])
+	first, _ := utf8.DecodeRuneInString(text[at:])
+	return !isOfWord(before) || !isOfWord(first)
+}
+
+func isOfWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
 // score is 0 if a word is nowhere. A word counts once: most in the title, and least in the text.
 func (p passage) score(words []string) (sum int) {
 	for _, word := range words {
 		switch {
-		case strings.Contains(p.title, word):
+		case hasWord(p.title, word):
 			sum += 100
-		case strings.Contains(p.page, word):
+		case hasWord(p.page, word):
 			sum += 10
-		case strings.Contains(p.text, word):
+		case hasWord(p.text, word):
 			sum++
 		default:
 			return 0
@@ -166,7 +190,7 @@ func (p passage) score(words []string) (sum int) {
 	return sum
 }
 
-// pattern matches every word.
+// pattern matches every word, also inside other words; see [places].
 func pattern(words []string) *regexp.Regexp {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -175,11 +199,17 @@ func pattern(words []string) *regexp.Regexp {
 	return regexp.MustCompile("(?i)" + strings.Join(quoted, "|"))
 }
 
+// places are where the words of a pattern begin a word of a text.
+func places(text string, matches *regexp.Regexp) [][]int {
+	inside := func(at []int) bool { return !beginsWord(text, at[0]) }
+	return slices.DeleteFunc(matches.FindAllStringIndex(text, -1), inside)
+}
+
 // mark is the part of a text around the first match, with all matches marked.
 func mark(text string, matches *regexp.Regexp) (list []span) {
 	text = around(text, matches)
 	rest := 0
-	for _, at := range matches.FindAllStringIndex(text, -1) {
+	for _, at := range places(text, matches) {
 		list = append(list, span{text[rest:at[0]], false}, span{text[at[0]:at[1]], true})
 		rest = at[1]
 	}
@@ -189,8 +219,8 @@ func mark(text string, matches *regexp.Regexp) (list []span) {
 // around cuts a text between words, so that the first match is in it.
 func around(text string, matches *regexp.Regexp) string {
 	first := 0
-	if at := matches.FindStringIndex(text); at != nil {
-		first = at[0]
+	if at := places(text, matches); len(at) > 0 {
+		first = at[0][0]
 	}
 	before, after := text[:first], text[first:]
 	if i := strings.LastIndexByte(before[:max(0, len(before)-excerpt/4)], ' '); i >= 0 {

@@ -67,6 +67,9 @@ func TestSearchFindsTheDocumentation(t *testing.T) {
 	if _, page := d.search("mention"); !strings.Contains(page, "<mark>mention</mark>") {
 		t.Error("what was found is not marked")
 	}
+	if _, page := d.search("port"); strings.Contains(page, "sup<mark>") || !strings.Contains(page, "<mark>port</mark>") {
+		t.Error("port is found inside of other words")
+	}
 	if list, page := d.search("nosuchword"); len(list) != 0 || !strings.Contains(page, "Nothing was found") {
 		t.Errorf("nosuchword finds %q", list)
 	}
