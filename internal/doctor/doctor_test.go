@@ -52,10 +52,12 @@ func TestKey(t *testing.T) {
 	wants(t, "beside the database", Key(path, true, fits), Warning)
 	wants(t, "elsewhere", Key(path, false, fits), OK)
 	wants(t, "without a key that is needed", Key(path, false, lacks), Failed)
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
+	for mode, want := range map[os.FileMode]Grade{0o440: OK, 0o640: OK, 0o660: Failed, 0o604: Failed} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, "mode "+mode.String(), Key(path, false, fits), want)
 	}
-	wants(t, "readable for others", Key(path, false, fits), Failed)
 }
 
 func TestReach(t *testing.T) {

@@ -125,6 +125,14 @@ func Memory(devices int) Check {
 	}}
 }
 
+// readers says who can read a file that is closed to all others.
+func readers(info os.FileInfo) string {
+	if info.Mode().Perm()&0o040 != 0 {
+		return "its owner and its group"
+	}
+	return "its owner"
+}
+
 // Key checks the file with the secret key. fits looks whether it has what the database needs.
 func Key(path string, besideDatabase bool, fits func(context.Context) error) Check {
 	return Check{"secret-key", func(ctx context.Context) Finding {
@@ -135,7 +143,7 @@ func Key(path string, besideDatabase bool, fits func(context.Context) error) Che
 		switch {
 		case err != nil:
 			return Fail(err.Error(), "Make the file readable for the user that runs Postern.")
-		case info.Mode().Perm()&0o077 != 0:
+		case info.Mode().Perm()&0o027 != 0: // a group that may only read it is how Kubernetes gives a secret to a process
 			return Fail(fmt.Sprintf("Others can read %s (mode %04o).", path, info.Mode().Perm()), "chmod 600 "+path)
 		}
 		if err := fits(ctx); err != nil {
@@ -146,6 +154,6 @@ func Key(path string, besideDatabase bool, fits func(context.Context) error) Che
 				"Keep a copy of the key in another place. To separate the two, move the file and set "+
 					"POSTERN_SECRET_KEY_FILE.")
 		}
-		return ok(filepath.Base(path) + " can be read by its owner only.")
+		return ok(filepath.Base(path) + " can be read by " + readers(info) + " only.")
 	}}
 }
