@@ -275,12 +275,12 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	var lc net.ListenConfig
 	public, err := lc.Listen(ctx, "tcp", a.cfg.Addr)
 	if err != nil {
-		return fmt.Errorf("listen on POSTERN_ADDR: %w; stop what uses the port or choose another", err)
+		return fmt.Errorf("listen on POSTERN_ADDR (--addr): %w; stop what uses the port or choose another", err)
 	}
 	a.onClose(ignoreClosed(public.Close))
 	opsL, err := lc.Listen(ctx, "tcp", a.cfg.OpsAddr)
 	if err != nil {
-		return fmt.Errorf("listen on POSTERN_OPS_ADDR: %w; stop what uses the port or choose another", err)
+		return fmt.Errorf("listen on POSTERN_OPS_ADDR (--ops-addr): %w; stop what uses the port or choose another", err)
 	}
 	a.onClose(ignoreClosed(opsL.Close))
 	obs.WarnIfPublic(ctx, a.log, opsL.Addr())
