@@ -85,12 +85,30 @@ func (x *terminal) shows(commands string) string {
 // complaint matches what shells and curl print about commands that they do not understand.
 var complaint = regexp.MustCompile(`(?i)not found|no match|parse error|syntax error|bad (pattern|substitution)|unknown|curl:|postern:|"status":4\d\d`)
 
+// responses matches the responses that curl prints.
+var responses = regexp.MustCompile(`\{".*\}`)
+
 // well fails the test if a shell complained.
 func (x *terminal) well(printed string) {
 	x.t.Helper()
 	if line := complaint.FindString(printed); line != "" {
 		x.t.Fatalf("the shell says %q:\n%s", line, printed)
 	}
+}
+
+// follows runs the commands of a step with a server at another port, and compares the response with what the guide
+// shows.
+func (x *terminal) follows(s step, port string) (wrong string) {
+	x.t.Helper()
+	printed := x.shows(strings.ReplaceAll(s.script, "8080", port))
+	x.well(printed)
+	for _, shown := range s.shown {
+		all := append([]string{""}, responses.FindAllString(printed, -1)...) // the terminal may show the command first
+		if wrong := compareShown(shown, all[len(all)-1]); wrong != "" {
+			return wrong + "\nin " + printed
+		}
+	}
+	return ""
 }
 
 // running waits until the program that was started last in a directory has printed a text, and returns a function
@@ -126,16 +144,16 @@ func TestFirstMessage(t *testing.T) {
 			first.paste(list[0].script)
 			stop := first.running(dir, `"msg":"serving"`)
 			second := openTerminal(t, shell, dir)
-			printed := ""
-			for _, s := range list[1:] {
-				s.script = strings.ReplaceAll(s.script, "8080", port)
-				printed = second.shows(s.script)
-				second.well(printed)
-			}
-			for !strings.Contains(printed, `"direction":"inbound"`) { // a reader repeats it until the reply is there
-				<-time.After(50 * time.Millisecond)
-				printed = second.shows(strings.ReplaceAll(list[len(list)-1].script, "8080", port))
-				second.well(printed)
+			last := len(list) - 1
+			for i, s := range list[1:] {
+				wrong := second.follows(s, port)
+				for i == last-1 && wrong != "" { // a reader repeats it until the reply is there
+					<-time.After(50 * time.Millisecond)
+					wrong = second.follows(s, port)
+				}
+				if wrong != "" {
+					t.Errorf("line %d: %s", s.line, wrong)
+				}
 			}
 			stop()
 			if ended := first.shows(""); strings.Contains(ended, "panic") {
