@@ -238,9 +238,9 @@ func causeOf(err error) string {
 // it succeeds the delivery stays held by its lane, so that the receiver does not
 // get the same event again and again.
 func (a *attempt) record(ctx context.Context, o store.Attempt, err error) {
+	a.log.WarnContext(ctx, "a webhook attempt is not recorded yet; this is tried until it succeeds",
+		"delivery", o.DeliveryID, "attempt", o.Number, "error", err)
 	for gap := time.Second; err != nil; gap = min(2*gap, maxRest) {
-		a.log.WarnContext(ctx, "webhook attempt not recorded",
-			"delivery", o.DeliveryID, "attempt", o.Number, "error", err)
 		if postern.Sleep(ctx, gap) != nil {
 			return
 		}
