@@ -87,6 +87,9 @@ func (v messages) act(ctx context.Context, account, by string, c Content) (strin
 	if err != nil {
 		return "", err
 	}
+	if target, err := v.targetOf(actor, c.Target); err == nil && target.Group != "" {
+		return v.groupChats.write(ctx, actor, target.Group, c)
+	}
 	if actor != own { // its own phone has the message, even while that of the account cannot read it yet
 		return v.write(ctx, actor, own, c)
 	}
@@ -142,7 +145,12 @@ func (v messages) action(from, to number, c Content) (*waE2E.Message, error) {
 			a.author = from.pn()
 		}
 	}
-	switch c.Type {
+	return a.message()
+}
+
+// message returns the network's form of an action.
+func (a action) message() (*waE2E.Message, error) {
+	switch a.Type {
 	case TypeEdit:
 		return a.edit()
 	case TypeVote:

@@ -19,8 +19,10 @@ type outbound struct {
 	id, kind string
 	chat     types.JID // as addressed
 	to       number
-	peer     bool // for the companion's own phone only, not part of any chat
-	retry    bool // a new copy for a phone that could not decrypt the first one
+	peer     bool            // for the companion's own phone only, not part of any chat
+	retry    bool            // a new copy for a phone that could not decrypt the first one
+	group    string          // id of the group to which it is addressed, in place of to
+	sealed   []waBinary.Node // the copy that is the same for all members of a group
 	parts    []part
 	identity []waBinary.Node // sent with the first messages of a session
 }
@@ -39,6 +41,9 @@ func parseOutbound(n *waBinary.Node) (outbound, error) {
 		return m, fmt.Errorf("%w: no id or recipient", errBadMessage)
 	}
 	m.chat = chat.ToNonAD()
+	if chat.Server == types.GroupServer {
+		return m.inGroup(n)
+	}
 	if m.to, ok = numberOf(chat); !ok || !m.to.exists() {
 		return m, fmt.Errorf("%w: unknown recipient", errBadMessage)
 	}
@@ -50,13 +55,18 @@ func parseOutbound(n *waBinary.Node) (outbound, error) {
 		m.parts = []part{{number: m.to, device: chat.Device, enc: enc}}
 		return m, nil
 	}
+	m.parts = partsOf(n)
+	return m, nil
+}
+
+func partsOf(n *waBinary.Node) (parts []part) {
 	list := n.GetChildByTag("participants")
 	for _, child := range list.GetChildren() {
 		if p, ok := parsePart(&child); ok {
-			m.parts = append(m.parts, p)
+			parts = append(parts, p)
 		}
 	}
-	return m, nil
+	return parts
 }
 
 func parsePart(n *waBinary.Node) (part, bool) {
@@ -86,6 +96,8 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 		return
 	}
 	switch {
+	case m.group != "":
+		v.groupChats.take(ctx, c, n, m)
 	case m.peer:
 		v.readPeer(ctx, cp, m)
 		c.ack(n, nil)

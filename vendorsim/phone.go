@@ -70,7 +70,7 @@ func (v *core) phone(n number) (*phone, error) {
 		IdentityKey:    me,
 		RegistrationID: binary.BigEndian.Uint32(me.Pub[:]) & 0x3FFF,
 		SignedPreKey:   &keys.PreKey{KeyPair: *signed, KeyID: signedPreKeyID, Signature: me.Sign(signed)},
-		Identities:     s, Sessions: s, PreKeys: s,
+		Identities:     s, Sessions: s, PreKeys: s, SenderKeys: s,
 	}
 	v.phones[n] = p
 	return p, nil

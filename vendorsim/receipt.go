@@ -50,8 +50,50 @@ func (v receipts) confirmEntry(account number, id string, kind ReceiptKind) erro
 	if e == nil {
 		return fmt.Errorf("%w: %s of %s", ErrUnknownMessage, id, account)
 	}
-	v.confirm(account, number(e.Peer[1:]), id, kind)
+	if e.Group == "" {
+		v.confirm(account, number(e.Peer[1:]), id, kind)
+		return nil
+	}
+	for _, member := range v.groups[e.Group].saved.Members {
+		if member != account {
+			v.confirmInGroup(account, member, id, kind)
+		}
+	}
 	return nil
+}
+
+// GroupReceipt makes a member of a group confirm a message that a companion of account sent to the group.
+func (v *Vendor) GroupReceipt(account, member, networkID string, kind ReceiptKind) error {
+	n, err := v.devices.linkedNumber(account)
+	if err != nil {
+		return err
+	}
+	by, err := knownNumber(member)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.records.entry(n, Outbound, networkID); e == nil || e.Group == "" {
+		return fmt.Errorf("%w: %s of %s to a group", ErrUnknownMessage, networkID, n)
+	}
+	v.receipts.confirmInGroup(n, by, networkID, kind)
+	return nil
+}
+
+// confirmInGroup records the receipt of a member, and queues it for the companions of the sender. The ledger has the
+// times of the first member. The caller holds v.mu.
+func (v receipts) confirmInGroup(account, by number, id string, kind ReceiptKind) {
+	e := v.records.entry(account, Outbound, id)
+	e.confirmed(kind)
+	v.records.saveEntry(e)
+	attrs := waBinary.Attrs{
+		"from": types.NewJID(e.Group, types.GroupServer), "participant": by.lid(), "id": id, "t": time.Now().Unix(),
+	}
+	if kind != Delivered {
+		attrs["type"] = string(kind)
+	}
+	v.deliverReceipt(account, by, waBinary.Node{Tag: classReceipt, Attrs: attrs})
 }
 
 // confirm records a receipt and queues it for the companions of the sender. The caller holds v.mu.
@@ -81,7 +123,8 @@ func (v receipts) deliverReceipt(account, by number, n waBinary.Node) {
 func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) {
 	cp := c.companion
 	kind := types.ReceiptType(attr(n, "type"))
-	from, ok := attrJID(n, "to")
+	to, ok := attrJID(n, "to")
+	from := writerOf(n)
 	num, known := numberOf(from)
 	if ok && known {
 		switch kind {
@@ -99,9 +142,19 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 	}
 	attrs := waBinary.Attrs{"class": classReceipt, "id": attr(n, "id"), "type": string(kind), "t": time.Now().Unix()}
 	if ok {
-		attrs["from"] = from
+		attrs["from"] = to
 	}
 	c.send(waBinary.Node{Tag: "ack", Attrs: attrs})
+}
+
+// writerOf returns who wrote the message that a receipt or an acknowledgement is about: the other end of a direct
+// chat, or a member of a group.
+func writerOf(n *waBinary.Node) types.JID {
+	to, _ := attrJID(n, "to")
+	if to.Server == types.GroupServer {
+		to, _ = attrJID(n, "participant")
+	}
+	return to
 }
 
 // receiptIDs returns the ids of the messages that a receipt confirms.
@@ -119,8 +172,7 @@ func receiptIDs(n *waBinary.Node) []string {
 func (v receipts) handleAck(c *conn, n *waBinary.Node) {
 	id, class, kind := attr(n, "id"), attr(n, "class"), attr(n, "type")
 	if class == classMessage {
-		from, _ := attrJID(n, "to")
-		num, _ := numberOf(from)
+		num, _ := numberOf(writerOf(n))
 		if code := attrInt(n, "error"); code != 0 {
 			v.messageArrived(c.companion, num, id, code)
 			return

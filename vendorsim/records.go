@@ -87,6 +87,19 @@ func (v records) bookOutbound(e Entry) bool {
 	return true
 }
 
+// bookInGroup shows a message on the phones of a group's members, and adds it to the ledger of those others that are
+// linked accounts. The caller holds v.mu.
+func (v records) bookInGroup(g *group, s Shown) {
+	for _, n := range g.saved.Members {
+		v.show(n, s)
+		if _, err := v.devices.linkedAccount(n); err == nil && n.String() != s.From {
+			v.record(Entry{
+				Account: n.String(), Peer: s.From, Group: s.Group, Direction: Inbound, NetworkID: s.ID, Content: s.Content,
+			})
+		}
+	}
+}
+
 // enter adds an entry, or completes one whose earlier copy could not be decrypted. fresh is true if
 // it did either. The caller holds v.mu.
 func (v records) enter(e Entry) (entry *Entry, fresh bool) {

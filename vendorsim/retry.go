@@ -133,9 +133,17 @@ func (v retries) askAgain(cp *companion, m outbound) {
 	if err != nil {
 		return
 	}
+	receipt := retryReceipt(p, m)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.queues.deliver(cp, &delivery{Class: classReceipt, ID: m.id, Kind: "retry", From: m.to, Node: encodeNode(receipt)})
+}
+
+// retryReceipt is the request of a phone for another copy of a message.
+func retryReceipt(p *phone, m outbound) waBinary.Node {
 	keys := p.bundle()
 	nodes := keys.nodes()
-	receipt := waBinary.Node{
+	return waBinary.Node{
 		Tag:   classReceipt,
 		Attrs: waBinary.Attrs{"from": m.to.lid(), "id": m.id, "type": "retry", "t": time.Now().Unix()},
 		Content: []waBinary.Node{
@@ -144,9 +152,6 @@ func (v retries) askAgain(cp *companion, m outbound) {
 			{Tag: "keys", Content: nodes[1:]},
 		},
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.queues.deliver(cp, &delivery{Class: classReceipt, ID: m.id, Kind: "retry", From: m.to, Node: encodeNode(receipt)})
 }
 
 // attrInt returns the value of a number attribute, or 0 if there is none.

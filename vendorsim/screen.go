@@ -16,6 +16,8 @@ type Shown struct {
 	ID   string `json:"id"` // the network id
 	From string `json:"from"`
 	To   string `json:"to"`
+	// Group is the id of the group to which the message was written; To is "" then.
+	Group string `json:"group,omitempty"`
 	Content
 	At time.Time `json:"at"`
 

@@ -102,6 +102,7 @@ func (v restorer) restore(values map[string][]byte) error {
 		"queue":     v.restoreDelivery,
 		"phone":     v.restorePhone,
 		"session":   v.restoreSession,
+		"group":     v.restoreGroup,
 		"ledger":    v.restoreEntry,
 		"shown":     v.restoreShown,
 		"state":     v.restorePatch,
@@ -199,6 +200,15 @@ func (v restorer) restoreSession(name []string, raw []byte) error {
 		return fmt.Errorf("session of %d parts: %w", len(name), err)
 	}
 	p.sessions[name[1]] = raw
+	return nil
+}
+
+func (v restorer) restoreGroup(_ []string, raw []byte) error {
+	g := &group{}
+	if err := json.Unmarshal(raw, &g.saved); err != nil {
+		return err
+	}
+	v.groups[g.saved.ID] = g
 	return nil
 }
 

@@ -19,6 +19,8 @@ type text struct {
 	ID   string `json:"id"`
 	From number `json:"from"`
 	To   number `json:"to"`
+	// Group is the group to which it was written, in place of To.
+	Group string `json:"group,omitempty"`
 	Content
 	At   time.Time `json:"at"`
 	Name string    `json:"name,omitempty"` // the sender's push name; "" means the default of the number
@@ -177,6 +179,9 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 func (p *phone) address(ctx context.Context, cp *companion, t text, fresh *bundle, retries int) (*delivery, error) {
 	msg := t.message()
 	marks := stanzaOf(msg)
+	if t.Group != "" {
+		return p.addressInGroup(ctx, cp, t, fresh, retries)
+	}
 	if t.From == cp.account.number && !t.Peer {
 		msg = &waE2E.Message{MessageContextInfo: msg.MessageContextInfo, DeviceSentMessage: &waE2E.DeviceSentMessage{
 			DestinationJID: new(t.To.lid().String()), Message: msg,

@@ -40,46 +40,48 @@ type Vendor struct{ *core }
 
 // The subjects. Each one has the rules for one part of the network.
 type (
-	codes     struct{ *core } // links by a code that is entered on a phone
-	devices   struct{ *core } // accounts and the companions linked to them
-	directory struct{ *core } // lookups of numbers, hidden addresses and devices
-	faults    struct{ *core } // failures on request
-	links     struct{ *core } // links by a QR code, and the link that both ways offer
-	logins    struct{ *core } // logins of linked companions
-	mediaHost struct{ *core } // uploads and downloads of files
-	messages  struct{ *core } // messages of companions and of phones
-	prekeys   struct{ *core } // the keys that begin Signal sessions
-	queries   struct{ *core } // iq nodes
-	queues    struct{ *core } // nodes that a companion has to acknowledge
-	receipts  struct{ *core } // receipts and acknowledgements
-	records   struct{ *core } // the ledger, and the messages that phones show
-	restorer  struct{ *core } // the state directory, read at the start
-	reuploads struct{ *core } // files that a phone uploads again
-	retries   struct{ *core } // new copies of messages that could not be decrypted
-	sockets   struct{ *core } // listeners and connections
-	states    struct{ *core } // the app state, which an account's phone and companions share
+	codes      struct{ *core } // links by a code that is entered on a phone
+	devices    struct{ *core } // accounts and the companions linked to them
+	directory  struct{ *core } // lookups of numbers, hidden addresses and devices
+	faults     struct{ *core } // failures on request
+	groupChats struct{ *core } // groups and their messages
+	links      struct{ *core } // links by a QR code, and the link that both ways offer
+	logins     struct{ *core } // logins of linked companions
+	mediaHost  struct{ *core } // uploads and downloads of files
+	messages   struct{ *core } // messages of companions and of phones
+	prekeys    struct{ *core } // the keys that begin Signal sessions
+	queries    struct{ *core } // iq nodes
+	queues     struct{ *core } // nodes that a companion has to acknowledge
+	receipts   struct{ *core } // receipts and acknowledgements
+	records    struct{ *core } // the ledger, and the messages that phones show
+	restorer   struct{ *core } // the state directory, read at the start
+	reuploads  struct{ *core } // files that a phone uploads again
+	retries    struct{ *core } // new copies of messages that could not be decrypted
+	sockets    struct{ *core } // listeners and connections
+	states     struct{ *core } // the app state, which an account's phone and companions share
 )
 
 // subjects lets each subject call the others.
 type subjects struct {
-	codes     codes
-	devices   devices
-	directory directory
-	faults    faults
-	links     links
-	logins    logins
-	mediaHost mediaHost
-	messages  messages
-	prekeys   prekeys
-	queries   queries
-	queues    queues
-	receipts  receipts
-	records   records
-	restorer  restorer
-	reuploads reuploads
-	retries   retries
-	sockets   sockets
-	states    states
+	codes      codes
+	devices    devices
+	directory  directory
+	faults     faults
+	groupChats groupChats
+	links      links
+	logins     logins
+	mediaHost  mediaHost
+	messages   messages
+	prekeys    prekeys
+	queries    queries
+	queues     queues
+	receipts   receipts
+	records    records
+	restorer   restorer
+	reuploads  reuploads
+	retries    retries
+	sockets    sockets
+	states     states
 }
 
 // core is shared by all subjects.
@@ -108,7 +110,8 @@ type core struct {
 	conns    map[*conn]struct{}
 	ledger   ledger
 	screens  map[number]*screen
-	passkeys map[number]bool // numbers that ask for a passkey before they are linked
+	groups   map[string]*group // by id
+	passkeys map[number]bool   // numbers that ask for a passkey before they are linked
 	names    map[number]string
 	shared   map[number]*appState
 	echoed   map[number]*echoes
@@ -147,6 +150,7 @@ func newVendor(opts Options) *Vendor {
 		conns:    make(map[*conn]struct{}),
 		screens:  make(map[number]*screen),
 		echoed:   make(map[number]*echoes),
+		groups:   make(map[string]*group),
 		passkeys: make(map[number]bool),
 		names:    make(map[number]string),
 		shared:   make(map[number]*appState),
@@ -157,24 +161,25 @@ func newVendor(opts Options) *Vendor {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.subjects = subjects{
-		codes:     codes{c},
-		devices:   devices{c},
-		directory: directory{c},
-		faults:    faults{c},
-		links:     links{c},
-		logins:    logins{c},
-		mediaHost: mediaHost{c},
-		messages:  messages{c},
-		prekeys:   prekeys{c},
-		queries:   queries{c},
-		queues:    queues{c},
-		receipts:  receipts{c},
-		records:   records{c},
-		restorer:  restorer{c},
-		reuploads: reuploads{c},
-		retries:   retries{c},
-		sockets:   sockets{c},
-		states:    states{c},
+		codes:      codes{c},
+		devices:    devices{c},
+		directory:  directory{c},
+		faults:     faults{c},
+		groupChats: groupChats{c},
+		links:      links{c},
+		logins:     logins{c},
+		mediaHost:  mediaHost{c},
+		messages:   messages{c},
+		prekeys:    prekeys{c},
+		queries:    queries{c},
+		queues:     queues{c},
+		receipts:   receipts{c},
+		records:    records{c},
+		restorer:   restorer{c},
+		reuploads:  reuploads{c},
+		retries:    retries{c},
+		sockets:    sockets{c},
+		states:     states{c},
 	}
 	return &Vendor{c}
 }
