@@ -44,7 +44,9 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	}
 	for _, c := range list.Data {
 		m := messageOf(c.Newest, names, gistLength)
-		m.Name = c.Name
+		if m.Name = c.Name; postern.IsGroup(m.Chat) {
+			m.Name = "Group"
+		}
 		view.Chats = append(view.Chats, m)
 	}
 	asked := url.Values{"device": {view.Device}}
@@ -93,6 +95,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return postern.Errorf(postern.NotFound, "this conversation does not exist")
 	}
 	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
+	view.Group = postern.IsGroup(chat)
 	view.Send, view.Draft = reachable && v.may(postern.MessagesWrite), fresh(view.Draft)
 	if err := d.choose(r, v, &view); err != nil {
 		return err
@@ -106,7 +109,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 			shown.May = mayWith(m, time.Now())
 		}
 		view.Messages = append(view.Messages, shown)
-		if !shown.Out && shown.Name != "" {
+		if !shown.Out && shown.Name != "" && !view.Group {
 			view.Name = shown.Name
 		}
 	}

@@ -127,7 +127,7 @@ func (c Content) IsStar() bool { return c.Kind == KindStar && c.Text != "" }
 // returns false if the action has no effect, such as an edit by somebody who is not the sender.
 func (m *Message) Apply(a Message) (EventType, bool) {
 	at := cmp.Or(a.SentAt, a.CreatedAt)
-	switch own := a.Direction == m.Direction; a.Content.Kind {
+	switch own := m.isBy(a); a.Content.Kind {
 	case KindReaction:
 		m.react(Reaction{From: a.From, FromLID: a.actor(), Emoji: a.Content.Text, At: at})
 		return MessageReaction, true
@@ -156,6 +156,13 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 	default:
 		return "", false
 	}
+}
+
+// isBy reports whether a message and an action are of the same person. In a direct chat, only one person can
+// write in each direction.
+func (m *Message) isBy(a Message) bool {
+	return m.Direction == a.Direction &&
+		(m.Direction == Outbound || !IsGroup(m.ChatID) || isSame(m.From, m.FromLID, a.From, a.FromLID))
 }
 
 // actor identifies the contact whose action a is; "" for the account itself.

@@ -141,5 +141,8 @@ func NumberOfChat(chat string) string {
 // IsDirect reports whether a chat is one with a person, whose number may be hidden.
 func IsDirect(chat string) bool { return NumberOfChat(chat) != "" || strings.HasPrefix(chat, "lid:") }
 
+// IsGroup reports whether a chat is a group.
+func IsGroup(chat string) bool { return strings.HasPrefix(chat, "group:") }
+
 // ChatOfLID is the chat id of a direct chat with a number that the vendor hides.
 func ChatOfLID(lid string) string { return "lid:" + lid }

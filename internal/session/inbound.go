@@ -109,8 +109,19 @@ func received(d postern.Device, networkID, chat string, c postern.Content, at ti
 	}
 }
 
-// receive records a message of a direct chat, or a call. If the owner does not want these,
-// it is acknowledged and not recorded.
+// wanted reports whether the owner wants to receive what has arrived.
+func (a arrival) wanted(r postern.Receive) bool {
+	switch {
+	case a.event == postern.CallReceived:
+		return r.Calls
+	case postern.IsGroup(a.message.ChatID):
+		return r.Groups
+	default:
+		return r.Direct
+	}
+}
+
+// receive records a message or a call. If the owner does not want it, it is acknowledged and not recorded.
 func (h *host) receive(ctx context.Context, a arrival) error {
 	ctx, span := h.e.tracer.StartAt(ctx, "receive", a.arrived)
 	defer span.End()
@@ -125,11 +136,7 @@ func (h *host) receive(ctx context.Context, a arrival) error {
 
 func (h *host) record(ctx context.Context, a arrival) error {
 	d, err := h.settings.now(ctx)
-	wanted := d.Receive.Direct
-	if a.event == postern.CallReceived {
-		wanted = d.Receive.Calls
-	}
-	if err != nil || !wanted {
+	if err != nil || !a.wanted(d.Receive) {
 		return err
 	}
 	if a.quoteOf != "" {

@@ -361,7 +361,7 @@ func (s chatSummaries) Discard() { clear(s) }
 
 // Chat is the conversation of a device with a person or a group.
 type Chat struct {
-	Name   string // of the last sender, on the network; "" before the first inbound message
+	Name   string // of the last sender, on the network; "" before the first inbound message, and of a group
 	Newest postern.Message
 	Place  int64 // in the list
 }
@@ -388,7 +388,9 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
 		var c Chat
 		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
-		c.Newest = m
+		if c.Newest = m; postern.IsGroup(m.ChatID) {
+			c.Name = "" // the sender is one of many
+		}
 		list = append(list, c)
 		return cmp.Or(err, size.add(m))
 	})

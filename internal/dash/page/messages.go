@@ -183,6 +183,7 @@ type ChatView struct {
 	DeviceName string
 	Chat       string
 	Name       string    // the contact's on the network; "": unknown
+	Group      bool      // several people write
 	Messages   []Message // the newest last
 	Older      string    // where those before are; "": there are none
 	Newest     bool      // this is the newest part, which is polled
@@ -213,7 +214,10 @@ func emojis() []string { return []string{"👍", "❤️", "😂", "😮", "😢
 func (v ChatView) path() string { return chatPath(v.Device, v.Chat) }
 
 func (v ChatView) title() string {
-	if v.Name == "" {
+	switch {
+	case v.Group:
+		return "Group"
+	case v.Name == "":
 		return v.Chat
 	}
 	return v.Name

@@ -24,17 +24,17 @@ import (
 func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	in, ok := v.read(ctx, evt)
 	timer, timed := content.TimerOf(evt.Message, evt.Info.Timestamp.UTC())
-	if !ok && !timed || !isDirect(evt.Info.MessageSource) {
+	if !ok && !timed || !isOfChat(evt.Info.MessageSource) {
 		return true
 	}
-	p, err := v.peer(ctx, evt.Info.MessageSource)
+	at, known, err := v.place(ctx, evt.Info.MessageSource)
 	if err != nil {
 		return false
 	}
-	if p.isEmpty() {
+	if !known {
 		return true
 	}
-	if timed && !v.disappears(ctx, p.chat(), timer) {
+	if timed && !v.disappears(ctx, at.chat, timer) {
 		return false
 	}
 	if !ok {
@@ -45,15 +45,16 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	}
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
-			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: p.chat(), To: p.phone(),
+			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: at.chat, To: at.to(),
 			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf,
 			At: evt.Info.Timestamp.UTC(), Arrived: v.flight.arrived(evt.Info.ID),
 		})
 	}
 	return v.stores(ctx, network.Inbound{
-		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: p.sender(), ChatID: p.chat(), From: p.phone(), FromLID: p.lid,
-		FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
-		About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(), Arrived: v.flight.arrived(evt.Info.ID),
+		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: at.who.sender(), ChatID: at.chat, From: at.who.phone(),
+		FromLID: at.who.lid, FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File,
+		QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(),
+		Arrived: v.flight.arrived(evt.Info.ID),
 	})
 }
 
@@ -139,7 +140,7 @@ func opened[T any](evt *events.Message, open func() (T, error)) (T, error) {
 // vendor marks some of them, such as edits, as not worth showing.
 func (v *run) undecryptable(ctx context.Context, evt *events.UndecryptableMessage) bool {
 	hidden := evt.Info.IsFromMe || evt.DecryptFailMode == events.DecryptFailHide
-	if hidden || !isDirect(evt.Info.MessageSource) || !v.firstTime(evt.Info.ID) {
+	if hidden || !isOfChat(evt.Info.MessageSource) || !v.firstTime(evt.Info.ID) {
 		return true
 	}
 	return v.storeUnread(ctx, evt.Info.MessageSource, network.Undecryptable{
@@ -192,8 +193,16 @@ func confirmed(kind types.ReceiptType) (postern.MessageStatus, bool) {
 	}
 }
 
-// isDirect reports whether a stanza belongs to a chat with one person. Groups,
-// broadcasts, newsletters and bots are acknowledged and ignored.
+// isOfChat reports whether a stanza belongs to a chat with one person or to a group. Broadcasts,
+// newsletters and bots are acknowledged and ignored.
+func isOfChat(src types.MessageSource) bool { return isDirect(src) || isOfGroup(src) }
+
+// isOfGroup reports whether a stanza belongs to a group.
+func isOfGroup(src types.MessageSource) bool {
+	return src.Chat.Server == types.GroupServer && !src.Sender.IsBot()
+}
+
+// isDirect reports whether a stanza belongs to a chat with one person.
 func isDirect(src types.MessageSource) bool {
 	if src.IsGroup || src.Sender.IsBot() || src.Chat.IsBot() {
 		return false

@@ -57,7 +57,7 @@ func TestPeerNames(t *testing.T) {
 	}
 }
 
-func TestIsDirect(t *testing.T) {
+func TestIsOfChat(t *testing.T) {
 	t.Parallel()
 	friend := types.NewJID("15550003333", types.DefaultUserServer)
 	tests := []struct {
@@ -67,7 +67,7 @@ func TestIsDirect(t *testing.T) {
 	}{
 		{"number", types.MessageSource{Chat: friend, Sender: friend}, true},
 		{"LID", types.MessageSource{Chat: types.NewJID("1234", types.HiddenUserServer), Sender: friend}, true},
-		{"group", types.MessageSource{Chat: types.NewJID("1-2", types.GroupServer), Sender: friend, IsGroup: true}, false},
+		{"group", types.MessageSource{Chat: types.NewJID("1-2", types.GroupServer), Sender: friend, IsGroup: true}, true},
 		{"status", types.MessageSource{Chat: types.StatusBroadcastJID, Sender: friend, IsGroup: true}, false},
 		{"newsletter", types.MessageSource{Chat: types.NewJID("1", types.NewsletterServer)}, false},
 		{
@@ -77,8 +77,8 @@ func TestIsDirect(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		if got := isDirect(tt.in); got != tt.want {
-			t.Errorf("%s: direct = %v, want %v", tt.name, got, tt.want)
+		if got := isOfChat(tt.in); got != tt.want {
+			t.Errorf("%s: of a chat = %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

@@ -22,6 +22,38 @@ func (v *run) peer(ctx context.Context, src types.MessageSource) (peer, error) {
 	return v.resolve(ctx, src.Sender, src.SenderAlt)
 }
 
+// place is where a message belongs: the chat, and the other person of a direct chat, or the sender in a group.
+type place struct {
+	chat string
+	who  peer
+}
+
+// place returns where a message belongs. known is false if the network does not say from whom it is.
+func (v *run) place(ctx context.Context, src types.MessageSource) (at place, known bool, err error) {
+	if !isOfGroup(src) {
+		at.who, err = v.peer(ctx, src)
+		at.chat = at.who.chat()
+		return at, !at.who.isEmpty(), err
+	}
+	at.who, err = v.resolve(ctx, src.Sender, src.SenderAlt)
+	at.chat, known = groupChat(src.Chat)
+	return at, known && (src.IsFromMe || !at.who.isEmpty()), err
+}
+
+// to is the number to which a message of the account itself went; "" in a group.
+func (at *place) to() string {
+	if postern.IsDirect(at.chat) {
+		return at.who.phone()
+	}
+	return ""
+}
+
+// groupChat returns the chat of a group; ok is false if its name cannot be one of a group.
+func groupChat(group types.JID) (chat string, ok bool) {
+	chat, err := postern.ParseChat(group.ToNonAD().String())
+	return chat, err == nil
+}
+
 // resolve returns a person's two names, as far as they are known.
 func (v *run) resolve(ctx context.Context, jid, alt types.JID) (peer, error) {
 	var p peer

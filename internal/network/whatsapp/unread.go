@@ -86,7 +86,7 @@ func (v *run) reportUnread(node *waBinary.Node, why postern.FailureCode) (stored
 	v.log.WarnContext(ctx, "a message cannot be read", "why", why)
 	src := v.sourceOf(node)
 	id, _ := node.Attrs["id"].(string)
-	if id == "" || src.IsFromMe || !isDirect(src) || isHidden(node) {
+	if id == "" || src.IsFromMe || !isOfChat(src) || isHidden(node) {
 		return true
 	}
 	return v.storeUnread(ctx, src, network.Undecryptable{
@@ -96,26 +96,29 @@ func (v *run) reportUnread(node *waBinary.Node, why postern.FailureCode) (stored
 
 // storeUnread completes u with the sender, and gives it to the host.
 func (v *run) storeUnread(ctx context.Context, src types.MessageSource, u network.Undecryptable) bool {
-	p, err := v.peer(ctx, src)
+	at, known, err := v.place(ctx, src)
 	if err != nil {
 		return false
 	}
-	if p.isEmpty() {
+	if !known {
 		return true
 	}
-	u.Sender, u.ChatID, u.From, u.FromLID = p.sender(), p.chat(), p.phone(), p.lid
+	u.Sender, u.ChatID, u.From, u.FromLID = at.who.sender(), at.chat, at.who.phone(), at.who.lid
 	return v.stores(ctx, u)
 }
 
-// sourceOf returns who sent a message to a chat with one person.
+// sourceOf returns who sent a message, and to which chat.
 func (v *run) sourceOf(node *waBinary.Node) (src types.MessageSource) {
 	ag := node.AttrGetter()
-	from := ag.OptionalJIDOrEmpty("from")
+	from, role := ag.OptionalJIDOrEmpty("from"), "sender"
 	src.Chat, src.Sender = from.ToNonAD(), from
 	src.IsGroup = from.Server == types.GroupServer || from.Server == types.BroadcastServer
-	src.IsFromMe = from.User == v.session.account.User || from.User == v.cli.Store.GetLID().User
-	if src.SenderAlt = ag.OptionalJIDOrEmpty("sender_pn"); src.SenderAlt.IsEmpty() {
-		src.SenderAlt = ag.OptionalJIDOrEmpty("sender_lid")
+	if src.IsGroup {
+		src.Sender, role = ag.OptionalJIDOrEmpty("participant"), "participant"
+	}
+	src.IsFromMe = src.Sender.User == v.session.account.User || src.Sender.User == v.cli.Store.GetLID().User
+	if src.SenderAlt = ag.OptionalJIDOrEmpty(role + "_pn"); src.SenderAlt.IsEmpty() {
+		src.SenderAlt = ag.OptionalJIDOrEmpty(role + "_lid")
 	}
 	return src
 }
