@@ -113,7 +113,6 @@ func TestActionsInAGroup(t *testing.T) {
 	}
 }
 
-
 // A client that cannot decrypt a text asks the member's phone for another copy, and a phone asks the client.
 func TestCopiesInAGroupAreMadeAgain(t *testing.T) {
 	v := openVendor(t, "")

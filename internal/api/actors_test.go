@@ -222,6 +222,10 @@ func routes() map[string]route {
 			_, id := message(t)
 			return "/v1/messages/" + id + "/timeline", ""
 		}},
+		"getMessageReceipts": {"GET", 200, true, func(t *tenant) (string, string) {
+			_, id := message(t)
+			return "/v1/messages/" + id + "/receipts", ""
+		}},
 		"reactToMessage": {"PUT", 202, true, acted("/reaction", `{"emoji":"👍"}`)},
 		"removeReaction": {"DELETE", 202, true, acted("/reaction", "")},
 		"pinMessage":     {"PUT", 202, true, acted("/pin", `{"duration":86400}`)},
@@ -270,6 +274,9 @@ func routes() map[string]route {
 		"scanInSandbox":    {"POST", 200, true, at(box, linking, "/scan", "")},
 		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
 		"callInSandbox":    {"POST", 200, true, at(box, connected, "/calls", `{"from":"+15551234567"}`)},
+		"createGroupInSandbox": {
+			"POST", 200, true, at(box, connected, "/groups", `{"subject":"Support","members":["+15551234567"]}`),
+		},
 		"confirmInSandbox": {"POST", 204, true, func(t *tenant) (string, string) {
 			device, id := message(t)
 			return box + device + "/receipts", `{"messageId":"` + id + `","status":"read"}`

@@ -89,6 +89,10 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
+func (fakeSandbox) CreateGroup(string, string, []string) (string, error) {
+	return "group:120363041234567890", nil
+}
+
 func (fakeSandbox) Call(context.Context, string, string, postern.Call) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }

@@ -149,6 +149,12 @@ func (h messages) timeline(
 	return answerList(h.gateway.Messages.Timeline(ctx, q.caller, in.ID, in.page()))
 }
 
+func (h messages) receipts(
+	ctx context.Context, q *request, in *timelineInput,
+) (*output[List[postern.Receipt]], error) {
+	return answerList(h.gateway.Messages.Receipts(ctx, q.caller, in.ID, in.page()))
+}
+
 type reactionInput struct {
 	ID   postern.MessageID `path:"id" doc:"Id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newReaction

@@ -20,7 +20,8 @@ func calls() map[string]string {
 		"answerPasskey": "Links.AnswerPasskey", "cancelLink": "Links.Cancel", "getLinkSVG": "Links.Code",
 		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",
 		"sendMessage": "Messages.Send", "listMessages": "Messages.List", "getMessage": "Messages.Get", "getMessageTimeline": "Messages.Timeline",
-		"reactToMessage": "Actions.React", "removeReaction": "Actions.React", "pinMessage": "Actions.Pin", "unpinMessage": "Actions.Unpin", "starMessage": "Actions.Star", "unstarMessage": "Actions.Unstar", "editMessage": "Actions.Edit",
+		"getMessageReceipts": "Messages.Receipts",
+		"reactToMessage":     "Actions.React", "removeReaction": "Actions.React", "pinMessage": "Actions.Pin", "unpinMessage": "Actions.Unpin", "starMessage": "Actions.Star", "unstarMessage": "Actions.Unstar", "editMessage": "Actions.Edit",
 		"deleteMessage": "Actions.Delete", "cancelMessage": "Actions.Cancel", "voteInPoll": "Actions.Vote", "markMessageRead": "Actions.MarkRead", "markMessagePlayed": "Actions.MarkPlayed",
 		"uploadMedia": "Media.Upload", "getMedia": "Media.Get", "getMediaContent": "Media.Open", "deleteMedia": "Media.Delete",
 		"listWebhooks": "Webhooks.List", "createWebhook": "Webhooks.Create", "getWebhook": "Webhooks.Get",
@@ -30,7 +31,7 @@ func calls() map[string]string {
 		"createReplay": "Replays.Create", "getReplay": "Replays.Get", "stopReplay": "Replays.Stop",
 		"listDeliveries": "Deliveries.List", "getDelivery": "Deliveries.Get", "retryDelivery": "Deliveries.Retry",
 		"listEvents": "Events.List", "streamEvents": "Events.Follow", "getUsage": "Statistics.Usage", "getMe": "Keys.Me",
-		"scanInSandbox": "SandboxPhones.Scan", "receiveInSandbox": "SandboxPhones.Inbound", "callInSandbox": "SandboxPhones.Call",
+		"scanInSandbox": "SandboxPhones.Scan", "receiveInSandbox": "SandboxPhones.Inbound", "callInSandbox": "SandboxPhones.Call", "createGroupInSandbox": "SandboxPhones.CreateGroup",
 		"confirmInSandbox": "SandboxPhones.Receipt", "breakInSandbox": "SandboxPhones.Fault",
 		"showSandboxPhone": "SandboxPhones.List",
 	}

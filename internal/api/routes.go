@@ -44,6 +44,7 @@ func (a *API) routes() {
 
 	add(a, "GET "+message+"/timeline", "getMessageTimeline", "List what happened to a message", messages.timeline,
 		compressed)
+	add(a, "GET "+message+"/receipts", "getMessageReceipts", "List who received a message", messages.receipts, compressed)
 	add(a, "PUT "+message+"/reaction", "reactToMessage", "React to a message", messages.react, taken)
 	add(a, "DELETE "+message+"/reaction", "removeReaction", "Take a reaction back", messages.removeReaction, taken)
 	add(a, "PUT "+message+"/pin", "pinMessage", "Pin a message in its chat", messages.pin, taken)
@@ -93,6 +94,7 @@ func (a *API) routes() {
 
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", sandbox.scan)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)
+	add(a, "POST "+box+"/groups", "createGroupInSandbox", "Create a group of simulated phones", sandbox.createGroup)
 	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)

@@ -67,6 +67,8 @@ type inboundMembers struct {
 
 	LinkPreview *postern.LinkPreview `json:"linkPreview,omitempty" doc:"What the phone of the contact shows of a link in the text."`
 
+	Group string `json:"group,omitempty" minLength:"1" doc:"Chat of a group in which the contact writes; the direct chat with the contact by default." example:"group:120363041234567890"`
+
 	ReplyTo postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 
 	postern.Extra
@@ -87,7 +89,7 @@ type Inbound struct {
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
 	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, gateway.SandboxInbound{
-		From: in.Body.From, Content: postern.Content{
+		From: in.Body.From, Group: in.Body.Group, Content: postern.Content{
 			Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra,
 			ReceivedOnly: postern.ReceivedOnly{LinkPreview: in.Body.LinkPreview},
 		},
@@ -95,6 +97,21 @@ func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*ou
 		ReplyTo: in.Body.ReplyTo,
 	})
 	return answer(Inbound{id}, err)
+}
+
+type groupInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newGroup
+}
+
+type newGroup struct {
+	_       struct{} `additionalProperties:"false"`
+	Subject string   `json:"subject" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Support"`
+	Members []string `json:"members" minItems:"1" maxItems:"1023" doc:"Numbers of the other members. The first one is the administrator." example:"[\"+15551234567\"]"`
+}
+
+func (h sandbox) createGroup(ctx context.Context, q *request, in *groupInput) (*output[gateway.SandboxGroup], error) {
+	return answer(h.gateway.SandboxPhones.CreateGroup(ctx, q.caller, in.ID, in.Body.Subject, in.Body.Members))
 }
 
 type callInput struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/store/storetest"
 )
@@ -28,14 +29,14 @@ func walk() map[string]statuses {
 	return map[string]statuses{
 		"listDevices": own, "createDevice": {403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
-		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned,
+		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned, "getMessageReceipts": owned,
 		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "starMessage": owned, "unstarMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
 		"uploadMedia": {403, 403, 201, 201}, "getMedia": owned, "getMediaContent": owned, "deleteMedia": owned,
 		"listWebhooks": own, "createWebhook": owned, "getWebhook": owned, "deleteWebhook": owned, "listDeliveries": owned,
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
 		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own, "getMe": {403, 200, 200, 200},
-		"scanInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
+		"scanInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}
 }
 
@@ -53,6 +54,7 @@ func pages() map[string]func(t *tenant) (target string) {
 		"listDevices": two(connected, "/v1/devices"), "listWebhooks": two(webhook, "/v1/webhooks"),
 		"listMessages": two(sent, "/v1/messages"), "listEvents": two(connected, "/v1/events"),
 		"getMessageTimeline": func(t *tenant) string { _, id := message(t); return "/v1/messages/" + id + "/timeline" },
+		"getMessageReceipts": func(t *tenant) string { return "/v1/messages/" + confirmedInGroup(t) + "/receipts" },
 		"listDeliveries": func(t *tenant) string {
 			id := delivery(t)
 			e, err := t.g.Webhooks.Get(t.t.Context(), t.caller(), postern.EndpointID(id))
@@ -70,6 +72,25 @@ func pages() map[string]func(t *tenant) (target string) {
 			return "/v1/webhooks/" + id + "/deliveries"
 		},
 	}
+}
+
+// confirmedInGroup sends a message to a group, which two members confirm.
+func confirmedInGroup(t *tenant) (id string) {
+	t.t.Helper()
+	device := connected(t)
+	a := t.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"group:120363012345678901","body":"Hello"}`)
+	a.want(http.StatusAccepted, "")
+	for _, member := range []string{"lid:1234567890", "lid:1234567891"} {
+		err := t.g.Sessions.Confirm(t.t.Context(), postern.Device{ID: postern.DeviceID(device), WorkspaceID: t.ws},
+			gateway.Receipt{
+				NetworkIDs: []string{a.member("networkId")}, Chats: []string{"group:120363012345678901"}, Member: member,
+				Status: postern.Delivered, At: 1,
+			})
+		if err != nil {
+			t.t.Fatal(err)
+		}
+	}
+	return a.member("id")
 }
 
 // namesOneThing asks for the tenant's own things, with one of the owner's in

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -74,8 +75,17 @@ func (s simulated) Inbound(ctx context.Context, account string, in gateway.Sandb
 		c.Media = describedFile(file, in.Content)
 		c.Media.Thumbnail = in.Thumbnail
 	}
+	if group, ok := strings.CutPrefix(in.Group, "group:"); ok {
+		id, err := s.WriteInGroup(ctx, group, in.From, c)
+		return id, simulatedError(err)
+	}
 	id, err := s.SendContent(ctx, account, in.From, c)
 	return id, simulatedError(err)
+}
+
+func (s simulated) CreateGroup(_, subject string, members []string) (string, error) {
+	g, err := s.Vendor.CreateGroup(subject, members...)
+	return "group:" + g.ID, simulatedError(err)
 }
 
 func (s simulated) Call(ctx context.Context, account, from string, c postern.Call) (string, error) {
@@ -123,6 +133,12 @@ func simulatedError(err error) error {
 	switch {
 	case errors.Is(err, vendorsim.ErrUnknownAccount):
 		return postern.Errorf(postern.NotLinked, "the simulated phone is not linked to the device; link it first")
+	case errors.Is(err, vendorsim.ErrNotOnNetwork):
+		return postern.Invalid("", "one of the numbers is not on the simulated network")
+	case errors.Is(err, vendorsim.ErrUnknownGroup):
+		return postern.Invalid("/group", "there is no such group on the simulated network; create it first")
+	case errors.Is(err, vendorsim.ErrNotMember):
+		return postern.Invalid("/from", "this number is not a member of the group")
 	case errors.Is(err, vendorsim.ErrUnknownMessage):
 		return postern.Invalid("/messageId", "the network does not have this message; wait until it is sent")
 	}
@@ -178,8 +194,12 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 	shown := s.Shown(number)
 	list := make([]gateway.PhoneMessage, len(shown))
 	for i, m := range shown {
+		to := m.To
+		if m.Group != "" {
+			to = "group:" + m.Group
+		}
 		list[i] = gateway.PhoneMessage{
-			ID: m.ID, From: m.From, To: m.To, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
+			ID: m.ID, From: m.From, To: to, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),
 			Extra: shownContent(m.Content), Media: shownMedia(m.Media), Pinned: m.Pinned, Starred: m.Starred, LinkPreview: shownPreview(m.LinkPreview),
 		}
 	}

@@ -288,5 +288,5 @@ func optionsIn(r *http.Request, m postern.Message) (options []string, err error)
 // isReachable reports whether messages can be sent to a chat.
 func isReachable(chat string) bool {
 	id, err := postern.ParseChat(chat)
-	return err == nil && postern.IsDirect(id)
+	return err == nil && (postern.IsDirect(id) || postern.IsGroup(id))
 }

@@ -353,6 +353,10 @@ func failed(m postern.Message) page.WayStep {
 			What: "The number is not on the network.",
 			Do:   "Check the number and its country code.",
 		},
+		postern.NotInGroup: {
+			What: "The account is not a member of the group.",
+			Do:   "Ask an administrator of the group to add the account, then send the message again.",
+		},
 		postern.RestrictedSender: {
 			What: "The network does not let this account write to people who have never written to it.",
 			Do:   "Wait until the restriction ends, and let people write to you first.",

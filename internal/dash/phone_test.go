@@ -35,6 +35,8 @@ func (*vendor) Receipt(context.Context, string, string, postern.MessageStatus) e
 	return nil
 }
 
+func (*vendor) CreateGroup(string, string, []string) (string, error) { return "group:1203", nil }
+
 func (v *vendor) Call(_ context.Context, _, from string, c postern.Call) (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -108,8 +108,8 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	if err != nil {
 		return in, "", postern.Invalid("/to", "%v", err)
 	}
-	if !postern.IsDirect(chat) {
-		return in, "", postern.Invalid("/to", "messages can be sent to a person, not yet to a group, channel or status")
+	if !postern.IsDirect(chat) && !postern.IsGroup(chat) {
+		return in, "", postern.Invalid("/to", "messages can be sent to a person or a group, not yet to a channel or status")
 	}
 	if in.Media != nil { // it is looked up when nothing else is wrong
 		in.Content.Media = &postern.Media{Filename: cmp.Or(in.Media.Filename, "file")}
@@ -212,6 +212,30 @@ func (g Messages) Timeline(
 		return cmp.Or(cmp.Compare(e.Place(), after), -1) // the entry itself was on the page before
 	})
 	return paging.Cut(g.cursors, c.Workspace(), kind, entries[first:], rows, postern.TimelineEntry.Place), nil
+}
+
+// Receipts lists who has confirmed a message that was sent, and when. Members of a group are in the order of their names
+// on the network.
+func (g Messages) Receipts(
+	ctx context.Context, c access.Caller, id postern.MessageID, page paging.Page,
+) (list paging.List[postern.Receipt], err error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return list, err
+	}
+	m, err := g.get(ctx, c, id)
+	if err != nil {
+		return list, err
+	}
+	kind := "receipts " + string(id)
+	after, rows, err := g.cursors.Open(c.Workspace(), kind, page)
+	if err != nil {
+		return list, err
+	}
+	receipts, err := g.db.Messages.Receipts(ctx, c.Workspace(), id, after, rows)
+	if one, ok := m.Receipt(); ok && after == "" {
+		receipts = []postern.Receipt{one}
+	}
+	return paging.Cut(g.cursors, c.Workspace(), kind, receipts, rows, postern.Receipt.Place), err
 }
 
 // postsFor leaves out the posts that the caller may not see.

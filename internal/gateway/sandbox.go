@@ -32,6 +32,8 @@ type SandboxNetwork interface {
 	EnterCode(ctx context.Context, code, number string) error
 	// Inbound lets a contact write to the account and returns the network id.
 	Inbound(ctx context.Context, account string, m SandboxInbound) (networkID string, err error)
+	// CreateGroup creates a group with the account and others, and returns its chat.
+	CreateGroup(account, subject string, members []string) (chat string, err error)
 	// Call lets a contact call the account and returns the id of the call.
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
 	// Receipt lets the recipient of a message confirm it.
@@ -48,6 +50,7 @@ type SandboxNetwork interface {
 // SandboxInbound is a message that a simulated contact writes.
 type SandboxInbound struct {
 	From      string
+	Group     string // the chat of a group of which From is a member; "" for a direct chat
 	Content   postern.Content
 	Media     *NewMedia         // the file, of kinds that carry one: not one at a URL
 	File      io.Reader         // its content, which Inbound finds
@@ -60,7 +63,7 @@ type SandboxInbound struct {
 type PhoneMessage struct {
 	ID   string       `json:"id" doc:"Id of the message on the network." example:"3EB0A1B2C3D4E5F60718"`
 	From string       `json:"from" doc:"Number of the sender." example:"+15550001111"`
-	To   string       `json:"to" doc:"Number of the recipient." example:"+15551234567"`
+	To   string       `json:"to" doc:"Number of the recipient, or the chat of a group." example:"+15551234567"`
 	Type postern.Kind `json:"type" doc:"Kind of the message." example:"text"`
 	Body string       `json:"body" doc:"The text." example:"Hello"`
 	At   postern.Time `json:"at" doc:"When the phone got the message." example:"2026-11-21T09:00:00.000Z" format:"date-time"`
@@ -226,6 +229,9 @@ func (g SandboxPhones) Inbound(
 	if in.From, err = postern.ParsePhone(in.From); err != nil {
 		return "", postern.Invalid("/from", "%v", err)
 	}
+	if in.Group, err = checkGroup(in.Group); err != nil {
+		return "", err
+	}
 	if in.Media != nil {
 		in.Content.Media = &postern.Media{Filename: cmp.Or(in.Media.Filename, "file")}
 	}
@@ -233,7 +239,7 @@ func (g SandboxPhones) Inbound(
 		return "", err
 	}
 	if in.ReplyTo != "" {
-		m, err := g.messages().quoted(ctx, c, in.ReplyTo, id, postern.ChatOfNumber(in.From))
+		m, err := g.messages().quoted(ctx, c, in.ReplyTo, id, cmp.Or(in.Group, postern.ChatOfNumber(in.From)))
 		if err != nil {
 			return "", err
 		}
@@ -253,6 +259,51 @@ func (g SandboxPhones) Inbound(
 	defer file.Close()
 	in.File = file
 	return network.Inbound(ctx, string(d.PhoneNumber), in)
+}
+
+// checkGroup returns the chat of a group in its usual form; "" stays.
+func checkGroup(chat string) (string, error) {
+	if chat == "" {
+		return "", nil
+	}
+	id, err := postern.ParseChat(chat)
+	if err != nil || !postern.IsGroup(id) {
+		return "", postern.Invalid("/group", "this is not the chat of a group, such as group:120363041234567890")
+	}
+	return id, nil
+}
+
+// SandboxGroup is a group of simulated phones.
+type SandboxGroup struct {
+	ChatID  string   `json:"chatId" doc:"The chat of the group; usable as \"to\"." example:"group:120363041234567890"`
+	Subject string   `json:"subject" doc:"Its name." example:"Support"`
+	Members []string `json:"members" nullable:"false" doc:"Numbers of the members. The first one is the administrator." example:"[\"+15551234567\",\"+15550001111\"]"`
+}
+
+// CreateGroup creates a group. The first member is its administrator, and the device's account the last one.
+func (g SandboxPhones) CreateGroup(
+	ctx context.Context, c access.Caller, id postern.DeviceID, subject string, members []string,
+) (SandboxGroup, error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return SandboxGroup{}, err
+	}
+	d, err := g.linkedDevice(ctx, c, id)
+	if err != nil {
+		return SandboxGroup{}, err
+	}
+	list := make([]string, len(members), len(members)+1)
+	for i, member := range members {
+		if list[i], err = postern.ParsePhone(member); err != nil {
+			return SandboxGroup{}, postern.Invalid("/members/"+strconv.Itoa(i), "%v", err)
+		}
+	}
+	list = append(list, string(d.PhoneNumber))
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return SandboxGroup{}, err
+	}
+	chat, err := network.CreateGroup(string(d.PhoneNumber), subject, list)
+	return SandboxGroup{chat, subject, list}, err
 }
 
 // attachInbound finds the file that a simulated contact sends, and opens it.

@@ -197,15 +197,23 @@ func (g Sessions) Quoted(
 	return postern.Maybe(m.ID), nil
 }
 
-// Confirm advances the status of messages by the network's receipts to a device. Messages
-// that were sent to other chats than those given, which all name one person, stay as they are.
-func (g Sessions) Confirm(
-	ctx context.Context, d postern.Device, networkIDs, chats []string, status postern.MessageStatus, at postern.Time,
-) error {
-	list := make([]store.Receipt, len(networkIDs))
-	for i, id := range networkIDs {
+// Receipt is what the network tells a device of messages that it sent.
+type Receipt struct {
+	NetworkIDs []string
+	Chats      []string // all names of the chat; messages that were sent to others stay as they are
+	Member     string   // who confirms in a group: "lid:" and digits, or a number; "" in a direct chat
+	Number     string   // of the member; "" while the network hides it
+	Status     postern.MessageStatus
+	At         postern.Time // the network's time
+}
+
+// Confirm advances the status of messages by the network's receipts to a device.
+func (g Sessions) Confirm(ctx context.Context, d postern.Device, r Receipt) error {
+	list := make([]store.Receipt, len(r.NetworkIDs))
+	for i, id := range r.NetworkIDs {
 		list[i] = store.Receipt{
-			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: id, Chats: chats, Status: status, At: at, Now: g.time(),
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: id, Chats: r.Chats, Member: r.Member, Number: r.Number,
+			Status: r.Status, At: r.At, Now: g.time(),
 		}
 	}
 	return g.db.Messages.RecordReceipts(ctx, list)

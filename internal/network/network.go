@@ -112,7 +112,7 @@ type Host interface {
 // Outbound is a message to send.
 type Outbound struct {
 	NetworkID string // chosen by the gateway before the first attempt
-	ChatID    string // "+" and digits, or "lid:" and digits
+	ChatID    string // "+", "lid:" or "group:" and digits
 	Content   postern.Content
 	Quote     *Quote      // the message to which it replies; nil for none
 	Target    *Quote      // the message that an action is about; nil for a message
@@ -125,6 +125,10 @@ type Outbound struct {
 	// must not leave. A driver calls it as late as possible before the first frame that contains
 	// m, and may call it several times: what it does before then costs no time.
 	Leave func() error
+
+	// Reach is told, before m leaves, how many others of a group get it. It may be nil, and is not called for a message
+	// to one person.
+	Reach func(people int)
 }
 
 // MayLeave calls Leave.
@@ -176,7 +180,8 @@ type MediaRequest struct {
 // is about.
 type Quote struct {
 	NetworkID string
-	FromMe    bool // the account wrote it
+	FromMe    bool   // the account wrote it
+	Author    string // who wrote it otherwise: "lid:" and digits, or a number
 	Content   postern.Content
 }
 
@@ -324,6 +329,8 @@ type (
 	Receipt struct {
 		NetworkIDs []string
 		Chats      []string // the names of the chat with the one who confirms; others' messages are not meant
+		Member     string   // who confirms in a group: "lid:" and digits, or a number; "" in a direct chat
+		Number     string   // of the member: "+" and digits; "" while the network hides it
 		Status     postern.MessageStatus
 		At         time.Time
 	}

@@ -51,6 +51,7 @@ type FailureCode string
 // The failure codes, as in the contract.
 const (
 	RecipientNotFound FailureCode = "RECIPIENT_NOT_FOUND"
+	NotInGroup        FailureCode = "NOT_IN_GROUP"
 	RestrictedSender  FailureCode = "RESTRICTED"
 	NetworkRejected   FailureCode = "NETWORK_REJECTED"
 	EncryptionFailed  FailureCode = "ENCRYPTION_FAILED"
@@ -67,7 +68,7 @@ const (
 
 // Failure says why a message failed, or why it could not be read.
 type Failure struct {
-	Code   FailureCode `json:"code" enum:"RECIPIENT_NOT_FOUND,RESTRICTED,MEDIA_FAILED,NETWORK_REJECTED,ENCRYPTION_FAILED,DEVICE_LOGGED_OUT,UNCONFIRMED,DECRYPTION_FAILED,DECRYPTION_PANICKED,MALFORMED_MESSAGE,MALFORMED_CONTENT" doc:"A stable word to branch on." example:"RECIPIENT_NOT_FOUND"`
+	Code   FailureCode `json:"code" enum:"RECIPIENT_NOT_FOUND,NOT_IN_GROUP,RESTRICTED,MEDIA_FAILED,NETWORK_REJECTED,ENCRYPTION_FAILED,DEVICE_LOGGED_OUT,UNCONFIRMED,DECRYPTION_FAILED,DECRYPTION_PANICKED,MALFORMED_MESSAGE,MALFORMED_CONTENT" doc:"A stable word to branch on." example:"RECIPIENT_NOT_FOUND"`
 	Detail string      `json:"detail" doc:"The cause, for people." example:"the number is not on the network"`
 }
 

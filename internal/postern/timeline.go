@@ -37,6 +37,27 @@ type Post struct {
 	Reason     Maybe      `json:"reason" nullable:"true" enum:"dns,connect,tls,timeout,reset,redirect,blocked,status,body" doc:"Why it failed; null when it succeeded."`
 }
 
+// Receipt is what one recipient of a message has confirmed.
+type Receipt struct {
+	From        Maybe  `json:"from" nullable:"true" doc:"Number of the recipient; null while the network hides it." example:"+15551234567"`
+	FromLID     string `json:"fromLid,omitempty" doc:"Identifies the recipient, as in the chatId of an event; absent if only the number is known." example:"lid:123456789012345"`
+	DeliveredAt Time   `json:"deliveredAt" format:"date-time" nullable:"true" doc:"When the message reached the recipient, by the network's clock." example:"2026-11-21T09:00:01.000Z"`
+	ReadAt      Time   `json:"readAt" format:"date-time" nullable:"true" doc:"When the recipient read the message, by the network's clock; null if that is not known." example:"2026-11-21T09:00:02.000Z"`
+	PlayedAt    Time   `json:"playedAt" format:"date-time" nullable:"true" doc:"When the recipient played the message, by the network's clock; null if that is not known." example:"2026-11-21T09:00:03.000Z"`
+}
+
+// Place is the position of the receipt in the list of a message's receipts.
+func (r Receipt) Place() string { return cmp.Or(r.FromLID, string(r.From)) }
+
+// Receipt returns what the recipient of a message in a direct chat has confirmed; ok is false if that is nothing.
+func (m Message) Receipt() (r Receipt, ok bool) {
+	r = Receipt{From: m.To, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt, PlayedAt: m.PlayedAt}
+	if NumberOfChat(m.ChatID) == "" {
+		r.FromLID = m.ChatID
+	}
+	return r, m.Direction == Outbound && m.DeliveredAt != 0 && IsDirect(m.ChatID)
+}
+
 // Progress is what is known of the way of a message, in addition to the message itself.
 type Progress struct {
 	QueuedAt   Time          // when a scheduled message joined the queue; 0 for others

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -18,7 +19,10 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 	case network.Live:
 		return h.connected(ctx, u)
 	case network.Receipt:
-		return h.e.g.Sessions.Confirm(ctx, h.d, u.NetworkIDs, u.Chats, u.Status, postern.TimeOf(u.At))
+		return h.e.g.Sessions.Confirm(ctx, h.d, gateway.Receipt{
+			NetworkIDs: u.NetworkIDs, Chats: u.Chats, Member: u.Member, Number: u.Number, Status: u.Status,
+			At: postern.TimeOf(u.At),
+		})
 	case network.Inbound:
 		return h.receive(ctx, inbound(h.d, u))
 	case network.Undecryptable:

@@ -100,5 +100,9 @@ func wireTimer(t store.Timer) network.Timer {
 }
 
 func quoteOf(m postern.Message) *network.Quote {
-	return &network.Quote{NetworkID: m.NetworkID, FromMe: m.Direction == postern.Outbound, Content: m.Content}
+	q := &network.Quote{NetworkID: m.NetworkID, FromMe: m.Direction == postern.Outbound, Content: m.Content}
+	if q.Author = string(m.From); m.FromLID != "" {
+		q.Author = postern.ChatOfLID(m.FromLID)
+	}
+	return q
 }

@@ -95,8 +95,9 @@ func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
 	if tried += n; err != nil || l.stopped() {
 		return tried, err
 	}
-	n, later, err := l.sendKind(store.Fresh, 1,
-		func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, true) })
+	n, later, err := l.sendKind(store.Fresh, 1, func(m store.QueuedMessage) time.Duration {
+		return l.pacer.take(pace, !postern.IsGroup(m.ChatID)) // nobody starts a group by writing to it
+	})
 	l.lookAgain(wait, later)
 	return tried + n, err
 }

@@ -38,14 +38,15 @@ type liveSession struct {
 	timerChanges int
 
 	// Used by the sending goroutine only.
-	retry  map[postern.MessageID]resend
-	turns  map[store.ChatKind]*turns // of the lanes; with a pace for each kind of chat
-	batch  int                       // messages to read next
-	behind int                       // actions that the last batch found waiting for a repetition
-	ended  *store.FinishOutbound     // the outcome of the last attempt, to be written with what is next
-	ending []func() error            // wait for the outcomes before it
-	held   []string                  // chats whose next message waits for its file
-	paced  *time.Timer               // starts the sender again when the pace allows one more
+	retry   map[postern.MessageID]resend
+	turns   map[store.ChatKind]*turns // of the lanes; with a pace for each kind of chat
+	batch   int                       // messages to read next
+	behind  int                       // actions that the last batch found waiting for a repetition
+	reached int                       // how many others of a group get the message of the last attempt; 0 for one person
+	ended   *store.FinishOutbound     // the outcome of the last attempt, to be written with what is next
+	ending  []func() error            // wait for the outcomes before it
+	held    []string                  // chats whose next message waits for its file
+	paced   *time.Timer               // starts the sender again when the pace allows one more
 }
 
 // resend is a send with unknown outcome that will be repeated.
@@ -283,6 +284,8 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 		return err
 	}
 	out.Leave = l.mayLeave(m)
+	l.reached = 0
+	out.Reach = func(people int) { l.reached = people }
 	at, err := l.attempt(m.Message, out)
 	if err != nil {
 		switch why := out.Leave(); {
@@ -351,6 +354,7 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 		delete(l.retry, m.ID)
 		l.ended = &store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now, Attempt: postern.AttemptSent,
+			Recipients: l.reached,
 		}
 		return nil
 	case errors.As(err, &rejected):
@@ -434,7 +438,7 @@ func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
 // beforeFirstFrame reports whether a refusal comes before the first frame of the
 // message is sent.
 func beforeFirstFrame(c postern.FailureCode) bool {
-	return c == postern.RecipientNotFound || c == postern.EncryptionFailed || c == postern.MediaUnusable
+	return c == postern.RecipientNotFound || c == postern.NotInGroup || c == postern.EncryptionFailed || c == postern.MediaUnusable
 }
 
 // repeat schedules another attempt after an unknown outcome: under the same id,

@@ -188,6 +188,24 @@ func (s Messages) Progress(ctx context.Context, m postern.Message) (p postern.Pr
 	return p, errors.Join(err, s.readActions(ctx, m, &p), s.readPosts(ctx, m, &p))
 }
 
+// Receipts returns up to limit receipts of a message to a group, in the order of their places, from behind one.
+func (s Messages) Receipts(
+	ctx context.Context, ws postern.WorkspaceID, id postern.MessageID, after string, limit int,
+) (list []postern.Receipt, err error) {
+	err = s.db.Rows(ctx, `SELECT member, number, delivered_at, read_at, played_at FROM receipt WHERE message_id = $1
+		AND EXISTS (SELECT 1 FROM message WHERE id = $1 AND workspace_id = $2) AND member > $3 ORDER BY member LIMIT $4 + 0`,
+		[]any{id, ws, after, limit}, func(r *sql.Rows) error {
+			var got postern.Receipt
+			err := r.Scan(&got.FromLID, &got.From, &got.DeliveredAt, &got.ReadAt, &got.PlayedAt)
+			if postern.NumberOfChat(got.FromLID) != "" {
+				got.FromLID = ""
+			}
+			list = append(list, got)
+			return err
+		})
+	return list, err
+}
+
 func (s Messages) readActions(ctx context.Context, m postern.Message, p *postern.Progress) error {
 	args := []any{m.DeviceID, m.NetworkID, m.ChatID, maxProgress}
 	return s.db.Rows(ctx, readActions, args, func(r *sql.Rows) (err error) {

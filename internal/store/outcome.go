@@ -21,6 +21,8 @@ type FinishOutbound struct {
 	At        postern.Time
 	SentAt    postern.Time // the network's time, for Sent
 
+	Recipients int // for Sent to a group: how many others got it
+
 	Attempt postern.AttemptOutcome // of the last attempt; "" leaves it as it is
 }
 
@@ -62,7 +64,25 @@ func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) erro
 	if err != nil {
 		return err
 	}
-	return recordEnded(t, ended, outcomes)
+	return errors.Join(recordEnded(t, ended, outcomes), countRecipients(t, ended, outcomes))
+}
+
+// countRecipients stores how many got messages to groups, and advances those that all of them have confirmed already.
+func countRecipients(t *db.Tx, ended []postern.Message, outcomes map[postern.MessageID]FinishOutbound) error {
+	for _, m := range ended {
+		o := outcomes[m.ID]
+		if m.About != "" || o.Recipients == 0 {
+			continue
+		}
+		err := t.Exec(`UPDATE message SET recipients = $2 WHERE id = $1`, m.ID, o.Recipients)
+		if err != nil {
+			return err
+		}
+		if err := advanceInGroup(t, &m, o.At); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recordEnded records the consequences of the end of messages: counters, refunds and
@@ -323,7 +343,9 @@ type Receipt struct {
 	DeviceID    postern.DeviceID
 	NetworkID   string
 	Chats       []string              // the chats that the receipt may be for
-	Status      postern.MessageStatus // Delivered or Read
+	Member      string                // who confirms in a group: "lid:" and digits, or a number; "" in a direct chat
+	Number      string                // of the member; "" while the network hides it
+	Status      postern.MessageStatus // Delivered, Read or Played
 	At          postern.Time          // the network's time
 	Now         postern.Time
 }
@@ -365,7 +387,7 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 			continue // not sent by Postern, or to somebody else
 		}
 		was := m.Status
-		steps, err := o.move(m)
+		steps, err := o.apply(t, m)
 		if err != nil {
 			return err
 		}
@@ -419,6 +441,67 @@ func (list receipts) messages(t *db.Tx) (map[sentAs]*postern.Message, error) {
 		}
 	}
 	return messages, err
+}
+
+// apply records the receipt. In a group, a message has the status that all recipients have confirmed.
+func (o Receipt) apply(t *db.Tx, m *postern.Message) (events []eventAt, err error) {
+	if o.Member == "" {
+		return o.move(m)
+	}
+	if err := t.Exec(recordReceipt, m.ID, o.Member, o.Number, o.At, o.has(postern.Read), o.has(postern.Played)); err != nil {
+		return nil, err
+	}
+	if o.Status, err = confirmedByAll(t, m.ID); err != nil || o.Status == "" {
+		return nil, err
+	}
+	return o.move(m)
+}
+
+// has returns the time of a status if the receipt includes it, and 0 otherwise.
+func (o Receipt) has(s postern.MessageStatus) postern.Time {
+	if o.Status.Rank() < s.Rank() {
+		return 0
+	}
+	return o.At
+}
+
+// recordReceipt keeps the first time of each status.
+const recordReceipt = `INSERT INTO receipt (message_id, member, number, delivered_at, read_at, played_at)
+	VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (message_id, member) DO UPDATE SET
+	number = CASE WHEN excluded.number = '' THEN receipt.number ELSE excluded.number END,
+	read_at = CASE WHEN receipt.read_at = 0 THEN excluded.read_at ELSE receipt.read_at END,
+	played_at = CASE WHEN receipt.played_at = 0 THEN excluded.played_at ELSE receipt.played_at END`
+
+// confirmedByAll returns the furthest status that all recipients of a message to a group have confirmed; "" for none,
+// and before it is known who they are.
+func confirmedByAll(t *db.Tx, id postern.MessageID) (s postern.MessageStatus, err error) {
+	var all, delivered, read, played int
+	err = t.Row(`SELECT (SELECT recipients FROM message WHERE id = $1), count(*),
+		coalesce(sum(CASE WHEN read_at > 0 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN played_at > 0 THEN 1 ELSE 0 END), 0)
+		FROM receipt WHERE message_id = $1`, []any{id}, &all, &delivered, &read, &played)
+	switch {
+	case err != nil || all == 0 || delivered < all:
+		return "", err
+	case played >= all:
+		return postern.Played, nil
+	case read >= all:
+		return postern.Read, nil
+	}
+	return postern.Delivered, nil
+}
+
+// advanceInGroup gives a message to a group the status that all recipients have confirmed.
+func advanceInGroup(t *db.Tx, m *postern.Message, at postern.Time) error {
+	status, err := confirmedByAll(t, m.ID)
+	if err != nil || status == "" {
+		return err
+	}
+	was := m.Status
+	events, err := Receipt{Status: status, At: at, Now: at}.move(m)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	return errors.Join(saveMoved(t, map[*postern.Message]postern.MessageStatus{m: was}), recordEvents(t, events))
 }
 
 // move advances the message one status at a time, so that each status has its event even

@@ -99,3 +99,113 @@ func TestGroupsCanBeLeftOut(t *testing.T) {
 		t.Errorf("%d deliveries", n)
 	}
 }
+
+// receipt is what a member has confirmed.
+type receipt struct {
+	From                          string
+	DeliveredAt, ReadAt, PlayedAt postern.Time
+}
+
+// A message to a group is read by the phones of all members. It is delivered, and read, when all who got it are said to
+// have it; the receipts say who has.
+func TestGroupMessagesAreSent(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.*")
+		d := c.Link(phone)
+		g, chat := newGroup(t, k, ann, phone, ben, reader)
+		theirs := writeIn(t, k, g, ann, "hello")
+		asked := hooks.AwaitCount(postern.MessageReceived, 1)[0]
+		hello, _ := asked.Event["message"].(map[string]any)
+		var m postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": chat, "body": "welcome", "replyTo": hello["id"],
+		}, 202, &m)
+		c.AwaitMessage(m.ID, postern.Delivered)
+		for _, member := range []string{ann, ben, reader, phone} {
+			shown := k.Vendor.Shown(member)
+			if last := shown[len(shown)-1]; last.Body != "welcome" || last.Group != g.ID || last.ReplyTo != theirs {
+				t.Errorf("the phone of %s shows %+v", member, last)
+			}
+		}
+		var list struct{ Data []receipt }
+		c.Call("GET", "/v1/messages/"+string(m.ID)+"/receipts", nil, 200, &list)
+		read := 0
+		for _, r := range list.Data {
+			if r.ReadAt != 0 {
+				read++
+			}
+			if r.DeliveredAt == 0 || r.From == "" || r.PlayedAt != 0 {
+				t.Errorf("the receipts are %+v", list.Data)
+			}
+		}
+		if len(list.Data) != 3 || read != 1 {
+			t.Errorf("the receipts are %+v", list.Data)
+		}
+		for _, member := range []string{ann, ben} {
+			if err := k.Vendor.GroupReceipt(phone, member, m.NetworkID, vendorsim.Read); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.AwaitMessage(m.ID, postern.Read)
+		hooks.AwaitCount(postern.MessageDelivered, 1)
+		hooks.AwaitCount(postern.MessageRead, 1)
+	})
+}
+
+func TestActionsInGroups(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	c := k.Workspace("growth")
+	hooks := c.Receive("message.received")
+	d := c.Link(phone)
+	g, chat := newGroup(t, k, ann, phone, ben)
+	theirs := writeIn(t, k, g, ann, "hello")
+	received, _ := hooks.AwaitCount(postern.MessageReceived, 1)[0].Event["message"].(map[string]any)
+	var mine postern.Message
+	c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": chat, "body": "first"}, 202, &mine)
+	c.AwaitMessage(mine.ID, postern.Delivered)
+	on := "/v1/messages/" + received["id"].(string)
+	c.Call("PUT", on+"/reaction", map[string]any{"emoji": "👍"}, 202, nil)
+	c.Call("POST", on+"/read", nil, 202, nil)
+	c.Call("PATCH", "/v1/messages/"+string(mine.ID), map[string]any{"body": "second"}, 202, nil)
+	testkit.Eventually(t, "the actions on the phones", func() (bool, any) {
+		shown := k.Vendor.Shown(ben)
+		return len(shown) == 2 && len(shown[0].Reactions) == 1 && shown[1].Body == "second" && shown[1].Edited, shown
+	})
+	testkit.Eventually(t, "the message to be read", func() (bool, any) {
+		for _, e := range k.Vendor.Ledger(0, 0) {
+			if e.NetworkID == theirs && e.ReadAt != nil {
+				return true, nil
+			}
+		}
+		return false, k.Vendor.Ledger(0, 0)
+	})
+	c.Call("DELETE", "/v1/messages/"+string(mine.ID), nil, 202, nil)
+	testkit.Eventually(t, "the deletion", func() (bool, any) {
+		shown := k.Vendor.Shown(ann)
+		return shown[1].Deleted, shown
+	})
+}
+
+// A message to a group that the account is not in fails before it costs anything.
+func TestMessageToAForeignGroupFails(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	c := k.Workspace("growth")
+	d := c.Link(phone)
+	_, foreign := newGroup(t, k, ann, ben)
+	for _, chat := range []string{foreign, "group:120300000000000001"} {
+		var m postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": chat, "body": "x"}, 202, &m)
+		m = c.AwaitMessage(m.ID, postern.Failed)
+		if m.Error == nil || m.Error.Code != postern.NotInGroup {
+			t.Errorf("it failed with %+v", m.Error)
+		}
+	}
+	var usage struct{ Messages struct{ Used int } }
+	c.Call("GET", "/v1/usage", nil, 200, &usage)
+	if usage.Messages.Used != 0 {
+		t.Errorf("%d messages are counted", usage.Messages.Used)
+	}
+}

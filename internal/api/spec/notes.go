@@ -39,6 +39,8 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"getMessage":         {text: "Returns a message and its delivery status."},
 		"getMessageTimeline": {text: "Returns what happened to a message, oldest first: its way, each attempt to send it, the actions on it with their outcomes, and each attempt to post an event about it, which only keys with the scope `webhooks:read` see. It shows the first 200 attempts and actions, and the posts of the first 100 deliveries. Posts disappear when the retention removes the event."},
 
+		"getMessageReceipts": {text: "Returns who received a message that was sent, and when they read or played it. In a group there is one entry for each member that has confirmed the message: it becomes `delivered`, `read` and `played` when all members who got it have confirmed that."},
+
 		"reactToMessage":    {text: "Reacts with an emoji, in place of an earlier reaction of the account. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"removeReaction":    {text: "Takes the reaction of the account back. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
 		"pinMessage":        {text: "Pins a message in its chat for everyone, in place of an earlier pin of the message. The apps show at most three pinned messages in a chat, and unpin a message by themselves at the end of its duration. " + action, refuses: []postern.Reason{postern.ActionNotPossible, postern.DeviceNotConnected}},
@@ -80,11 +82,12 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"getMe":        {text: "Returns the API key you are using, its workspace, and the plan with its limits. Programs can use it to check their key when they start."},
 		"getUsage":     {text: "Returns how many messages were sent this month, how many devices are linked and how many bytes of files are stored, with the limits of the plan. A key that is limited to certain devices sees the usage of those devices."},
 
-		"scanInSandbox":    {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink}},
-		"receiveInSandbox": {text: "A contact sends a message to the device. It is processed like a real one: it is stored, and an event reports it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked, postern.ResourceLimit}},
-		"callInSandbox":    {text: "A contact calls the device's account. The call is reported like a real one; nobody answers it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
-		"confirmInSandbox": {text: "A recipient confirms a message. The receipt is processed like a real one.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
-		"breakInSandbox":   {text: "Simulates a fault of the network. Its consequences are those of a real fault.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
-		"showSandboxPhone": {text: "Returns the messages that the simulated phone of the device's account displays.", refuses: []postern.Reason{postern.SandboxOff}},
+		"scanInSandbox":        {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink}},
+		"receiveInSandbox":     {text: "A contact sends a message to the device. It is processed like a real one: it is stored, and an event reports it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked, postern.ResourceLimit}},
+		"createGroupInSandbox": {text: "Creates a group of the device's account and other simulated phones. Its members write to it by `group` in the request for an incoming message.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
+		"callInSandbox":        {text: "A contact calls the device's account. The call is reported like a real one; nobody answers it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
+		"confirmInSandbox":     {text: "A recipient confirms a message. The receipt is processed like a real one.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
+		"breakInSandbox":       {text: "Simulates a fault of the network. Its consequences are those of a real fault.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
+		"showSandboxPhone":     {text: "Returns the messages that the simulated phone of the device's account displays.", refuses: []postern.Reason{postern.SandboxOff}},
 	}
 }

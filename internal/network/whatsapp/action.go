@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"postern/internal/network"
@@ -40,12 +41,18 @@ func (c *conn) action(ctx context.Context, to types.JID, m network.Outbound) (*w
 	}
 }
 
-// author returns the network's name of who wrote the message that an action is about.
-func (c *conn) author(to types.JID, target *network.Quote) types.JID {
-	if target.FromMe {
+// author returns the network's name of who wrote a message of a chat.
+func (c *conn) author(to types.JID, m *network.Quote) types.JID {
+	switch {
+	case m.FromMe:
 		return c.cli.Store.GetLID().ToNonAD()
+	case to.Server != types.GroupServer:
+		return to
 	}
-	return to
+	if lid, ok := strings.CutPrefix(m.Author, "lid:"); ok {
+		return types.NewJID(lid, types.HiddenUserServer)
+	}
+	return types.NewJID(strings.TrimPrefix(m.Author, "+"), types.DefaultUserServer)
 }
 
 // vote seals a vote with the secret of its poll.
@@ -113,7 +120,8 @@ func (c *conn) confirm(
 		return time.Time{}, err
 	}
 	now := time.Now()
-	if err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, to, how); err != nil {
+	err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, c.author(to, m.Target), how)
+	if err != nil {
 		return time.Time{}, unsent("send", err)
 	}
 	return now.UTC(), nil

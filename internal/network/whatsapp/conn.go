@@ -57,6 +57,7 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	to := d.target.in(host.Space()).through(d.proxies, host.Proxy())
 	c := &conn{calls: &gate{}, host: host, log: d.log, flight: newFlight(host.Processing)}
 	c.wire = &wire{target: to, saw: c.flight.read}
+	c.out.own = func() string { return c.cli.Store.GetLID().User }
 	if ring, ok := keys.RingOf(device); ok {
 		ring.Attach(c.calls, func() { c.end(disconnected("store-unavailable")) })
 		c.keys = ring

@@ -165,18 +165,25 @@ func (v *run) firstTime(id string) bool {
 // receipt reports a contact's confirmation.
 func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	status, ok := confirmed(evt.Type)
-	if !ok || evt.IsFromMe || !isDirect(evt.MessageSource) {
+	if !ok || evt.IsFromMe || !isOfChat(evt.MessageSource) {
 		return true
 	}
-	p, err := v.peer(ctx, evt.MessageSource)
+	at, known, err := v.place(ctx, evt.MessageSource)
 	if err != nil {
 		return false
+	}
+	if !known {
+		return true
 	}
 	ids := make([]string, len(evt.MessageIDs))
 	for i, id := range evt.MessageIDs {
 		ids[i] = content.Clip(id, maxID)
 	}
-	return v.stores(ctx, network.Receipt{NetworkIDs: ids, Chats: p.chats(), Status: status, At: evt.Timestamp.UTC()})
+	r := network.Receipt{NetworkIDs: ids, Chats: at.who.chats(), Status: status, At: evt.Timestamp.UTC()}
+	if isOfGroup(evt.MessageSource) {
+		r.Chats, r.Member, r.Number = []string{at.chat}, at.who.sender(), at.who.phone()
+	}
+	return v.stores(ctx, r)
 }
 
 // confirmed returns the status that a type of receipt gives to a sent message.

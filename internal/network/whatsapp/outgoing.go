@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"postern/internal/network"
+
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/types"
 )
@@ -25,12 +27,14 @@ var (
 // holds no copy for the recipient's phone, the context of the send is canceled,
 // and whatsmeow does not write it. The same happens if the message may not leave.
 type outgoing struct {
-	mu       sync.Mutex // guards the fields below
-	id       string     // of the message that is being sent; "" between messages
-	mayLeave func() error
-	cancel   context.CancelFunc
-	fate     fate
-	why      error // the error of mayLeave
+	own func() string // the user part of the account's LID
+
+	mu      sync.Mutex // guards the fields below
+	id      string     // of the message that is being sent; "" between messages
+	message network.Outbound
+	cancel  context.CancelFunc
+	fate    fate
+	why     error // the error of MayLeave
 }
 
 // fate is the outcome of the inspection.
@@ -44,49 +48,50 @@ const (
 )
 
 // expect begins to wait for a message; cancel stops its sending.
-func (o *outgoing) expect(id string, mayLeave func() error, cancel context.CancelFunc) {
+func (o *outgoing) expect(m network.Outbound, cancel context.CancelFunc) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.id, o.mayLeave, o.cancel, o.fate, o.why = id, mayLeave, cancel, unseen, nil
+	o.id, o.message, o.cancel, o.fate, o.why = m.NetworkID, m, cancel, unseen, nil
 }
 
 // done returns the outcome for the message. why is the reason for which it was withheld.
 func (o *outgoing) done() (f fate, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.id, o.mayLeave, o.cancel = "", nil, nil
+	o.id, o.message, o.cancel = "", network.Outbound{}, nil
 	return o.fate, o.why
 }
 
 // saw inspects a stanza that is about to be written. Answers to retry requests
-// have the same id, but are sent to one device, without a list of participants.
+// have the same id, but are sent to one device: they have neither a list of participants nor a group's copy.
 func (o *outgoing) saw(node *waBinary.Node) {
 	if node.Tag != "message" {
 		return
 	}
 	id, _ := node.Attrs["id"].(string)
-	participants, ok := node.GetOptionalChildByTag("participants")
-	mayLeave := o.expected(id)
-	if !ok || mayLeave == nil {
+	participants, listed := node.GetOptionalChildByTag("participants")
+	m, ok := o.expected(id)
+	grouped := hasGroupCopy(node)
+	if !ok || !listed && !grouped {
 		return
 	}
 	f, why := left, error(nil)
-	if !hasCopy(node, participants) {
+	if !grouped && !hasCopy(node, participants) {
 		f = refused
-	} else if why = mayLeave(); why != nil {
+	} else if why = m.MayLeave(); why != nil {
 		f = withheld
+	}
+	if grouped && m.Reach != nil {
+		m.Reach(o.people(participants))
 	}
 	o.settle(id, f, why)
 }
 
-// expected returns the mayLeave of the message that is being sent, if it has an id.
-func (o *outgoing) expected(id string) (mayLeave func() error) {
+// expected returns the message that is being sent, if it has an id.
+func (o *outgoing) expected(id string) (m network.Outbound, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if id == "" || id != o.id {
-		return nil
-	}
-	return o.mayLeave
+	return o.message, id != "" && id == o.id
 }
 
 // settle notes the outcome for a message, and stops it unless it leaves.
@@ -99,6 +104,27 @@ func (o *outgoing) settle(id string, f fate, why error) {
 	if o.fate, o.why = f, why; f != left {
 		o.cancel()
 	}
+}
+
+// hasGroupCopy reports whether a message has a copy that all members of a group can decrypt.
+func hasGroupCopy(node *waBinary.Node) bool {
+	for _, enc := range node.GetChildrenByTag("enc") {
+		if kind, _ := enc.Attrs["type"].(string); kind == "skmsg" {
+			return true
+		}
+	}
+	return false
+}
+
+// people returns how many others are among those who get the key of a group's copy.
+func (o *outgoing) people(participants waBinary.Node) int {
+	self, users := o.own(), map[string]bool{}
+	for _, to := range participants.GetChildrenByTag("to") {
+		if jid, ok := to.Attrs["jid"].(types.JID); ok && jid.User != self {
+			users[jid.User] = true
+		}
+	}
+	return len(users)
 }
 
 // hasCopy reports whether the recipient's phone, device 0, gets an <enc>.

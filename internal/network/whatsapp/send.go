@@ -72,11 +72,14 @@ func (c *conn) unencrypted(ctx context.Context, to types.JID) error {
 	return &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
 }
 
-// recipient returns the network's address of a chat, which is always a LID. A
+// recipient returns the network's address of a chat: that of the group, or the LID of a person. A
 // number without a LID is not on the network.
 func (c *conn) recipient(ctx context.Context, chat string) (types.JID, error) {
 	if lid, ok := strings.CutPrefix(chat, "lid:"); ok && isDigits(lid) {
 		return types.NewJID(lid, types.HiddenUserServer), nil
+	}
+	if group, ok := strings.CutPrefix(chat, "group:"); ok {
+		return types.NewJID(group, types.GroupServer), nil
 	}
 	digits, ok := strings.CutPrefix(chat, "+")
 	if !ok || !isDigits(digits) {
@@ -119,7 +122,7 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.out.expect(m.NetworkID, m.MayLeave, cancel)
+	c.out.expect(m, cancel)
 	resp, err := c.cli.SendMessage(ctx, to, msg,
 		whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout})
 	switch outcome, why := c.out.done(); {
@@ -129,10 +132,12 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 		return time.Time{}, errNoCopy
 	case outcome == unseen && err == nil:
 		return time.Time{}, errUnchecked
+	case errors.Is(err, whatsmeow.ErrNotInGroup), errors.Is(err, whatsmeow.ErrGroupNotFound):
+		return time.Time{}, notInGroup()
 	case outcome == unseen:
 		return time.Time{}, unsent("send", err)
 	case errors.Is(err, whatsmeow.ErrServerReturnedError):
-		return time.Time{}, rejected(err)
+		return time.Time{}, rejected(err, to)
 	case err != nil:
 		return time.Time{}, redact("send", err)
 	}
@@ -163,10 +168,13 @@ const reachoutLimit = 463
 
 // rejected returns the vendor's refusal of a message. whatsmeow has the code only
 // in the text of the error.
-func rejected(err error) error {
+func rejected(err error, to types.JID) error {
 	code, convErr := strconv.Atoi(strings.TrimPrefix(err.Error(), whatsmeow.ErrServerReturnedError.Error()+" "))
 	if convErr != nil {
 		return &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused the message"}
+	}
+	if code == http.StatusForbidden && to.Server == types.GroupServer {
+		return notInGroup()
 	}
 	if code == reachoutLimit {
 		const detail = "the network does not let this account write to people who never wrote to it (463)"
@@ -174,6 +182,11 @@ func rejected(err error) error {
 	}
 	detail := "the network refused the message with code " + strconv.Itoa(code)
 	return &network.Rejected{Code: postern.NetworkRejected, Detail: detail}
+}
+
+// notInGroup is the refusal of a message to a group that the account is not in.
+func notInGroup() error {
+	return &network.Rejected{Code: postern.NotInGroup, Detail: "the account is not a member of the group"}
 }
 
 // messageForRetry returns a sent message to whatsmeow, for a recipient who could
@@ -190,28 +203,36 @@ func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Messag
 	if !ok {
 		return nil
 	}
-	p, err := v.resolve(ctx, to, types.EmptyJID)
-	if err != nil || !p.names(m.ChatID) {
+	address, ok := v.again(ctx, to, m.ChatID)
+	if !ok {
 		return nil
 	}
-	msg, err := v.form(ctx, p.address(), m)
+	msg, err := v.form(ctx, address, m)
 	if err != nil {
 		return nil
 	}
 	return msg
 }
 
-// form returns the network's form of a message to a person. It is the same at each attempt.
+// again returns the address of a chat for a message that somebody asks for again in the chat with an address; ok is
+// false if that is another one.
+func (v *run) again(ctx context.Context, asked types.JID, chat string) (address types.JID, ok bool) {
+	if asked.Server == types.GroupServer {
+		group, known := groupChat(asked)
+		return asked.ToNonAD(), known && group == chat
+	}
+	p, err := v.resolve(ctx, asked, types.EmptyJID)
+	return p.address(), err == nil && p.names(chat)
+}
+
+// form returns the network's form of a message to a chat. It is the same at each attempt.
 func (c *conn) form(ctx context.Context, to types.JID, m network.Outbound) (*waE2E.Message, error) {
 	if m.Target != nil {
 		return c.action(ctx, to, m)
 	}
 	out := content.Outgoing{Content: m.Content, File: m.File, Picture: m.Picture, Timer: m.Timer}
 	if q := m.Quote; q != nil {
-		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: to, Content: q.Content}
-		if q.FromMe {
-			out.Quote.Author = c.cli.Store.GetLID()
-		}
+		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: c.author(to, q), Content: q.Content}
 	}
 	if m.Content.Kind == postern.KindPoll {
 		var err error

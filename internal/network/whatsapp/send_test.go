@@ -38,7 +38,7 @@ func TestCopyForTheRecipient(t *testing.T) {
 	for _, tt := range tests {
 		stopped := false
 		var o outgoing
-		o.expect("ID", func() error { return tt.may }, func() { stopped = true })
+		o.expect(network.Outbound{NetworkID: "ID", Leave: func() error { return tt.may }}, func() { stopped = true })
 		o.saw(
 			&waBinary.Node{
 				Tag:     "message",
@@ -65,6 +65,30 @@ func TestCopyForTheRecipient(t *testing.T) {
 	}
 }
 
+// A message to a group leaves whoever gets its key, and tells how many people that are.
+func TestCopyForAGroup(t *testing.T) {
+	t.Parallel()
+	own := types.NewJID("99", types.HiddenUserServer)
+	to := func(user string, device uint16) waBinary.Node {
+		jid := types.NewJID(user, types.HiddenUserServer)
+		jid.Device = device
+		return waBinary.Node{Tag: "to", Attrs: waBinary.Attrs{"jid": jid}}
+	}
+	people := -1
+	o := outgoing{own: func() string { return own.User }}
+	o.expect(network.Outbound{NetworkID: "ID", Reach: func(n int) { people = n }}, func() { t.Error("it was stopped") })
+	o.saw(&waBinary.Node{
+		Tag: "message", Attrs: waBinary.Attrs{"id": "ID", "to": types.NewJID("1203", types.GroupServer)},
+		Content: []waBinary.Node{
+			{Tag: "participants", Content: []waBinary.Node{to("1", 0), to("1", 3), to("2", 0), to("99", 2)}},
+			{Tag: "enc", Attrs: waBinary.Attrs{"type": "skmsg"}},
+		},
+	})
+	if got, why := o.done(); got != left || why != nil || people != 2 {
+		t.Errorf("fate %d (%v) for %d people, want %d for 2", got, why, people, left)
+	}
+}
+
 func TestRefusalsOfTheVendor(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -72,7 +96,7 @@ func TestRefusalsOfTheVendor(t *testing.T) {
 		want postern.FailureCode
 	}{{463, postern.RestrictedSender}, {479, postern.NetworkRejected}, {400, postern.NetworkRejected}}
 	for _, tt := range tests {
-		err := rejected(serverError(tt.code))
+		err := rejected(serverError(tt.code), types.EmptyJID)
 		var r *network.Rejected
 		if !asRejected(err, &r) || r.Code != tt.want || !strings.Contains(r.Detail, "4") {
 			t.Errorf("code %d = %v, want %s", tt.code, err, tt.want)
