@@ -110,8 +110,11 @@ func (v messages) targetOf(n number, id string) (Shown, error) {
 	return Shown{}, fmt.Errorf("%w: %s on the phone of %s", ErrUnknownMessage, id, n)
 }
 
-// other returns the other number of a message's chat.
+// other returns the other number of a message's chat; "" for a group.
 func (m Shown) other(n number) number {
+	if m.Group != "" {
+		return ""
+	}
 	if m.From == n.String() {
 		return number(m.To[1:])
 	}

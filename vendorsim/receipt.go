@@ -210,8 +210,12 @@ func (v receipts) markRead(cp *companion, writer number, ids []string, kind Rece
 			e.read(kind)
 			v.records.saveEntry(e)
 		}
-		if v.records.entry(writer, Outbound, id) != nil {
+		switch e := v.records.entry(writer, Outbound, id); {
+		case e == nil:
+		case e.Group == "":
 			v.confirm(writer, cp.account.number, id, kind)
+		default:
+			v.confirmInGroup(writer, cp.account.number, id, kind)
 		}
 	}
 }

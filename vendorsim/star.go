@@ -20,11 +20,23 @@ func (v *Vendor) Star(ctx context.Context, account, target string, starred bool)
 	if err != nil {
 		return err
 	}
-	chat := m.other(n).lid()
-	if err := v.states.change(ctx, n, appstate.BuildStar(chat, chat, target, m.writtenBy(n), starred)); err != nil {
+	chat := m.chat(n)
+	author := chat // which stands for both people of a direct chat, and for the account itself
+	if m.Group != "" && !m.writtenBy(n) {
+		author = number(m.From[1:]).lid()
+	}
+	if err := v.states.change(ctx, n, appstate.BuildStar(chat, author, target, m.writtenBy(n), starred)); err != nil {
 		return err
 	}
 	return v.flush()
+}
+
+// chat is the address of the chat in which the phone of a number shows the message.
+func (m Shown) chat(n number) types.JID {
+	if m.Group != "" {
+		return types.NewJID(m.Group, types.GroupServer)
+	}
+	return m.other(n).lid()
 }
 
 // show shows on the phone of a number what a patch changes. Only stars can be seen. The caller holds
@@ -35,7 +47,7 @@ func (v states) show(n number, mutations []appstate.Mutation) {
 			continue
 		}
 		target := v.records.shown(n, m.Index[2])
-		if target == nil || !target.named(n, m.Index[1], m.Index[3]) {
+		if target == nil || !target.named(n, m.Index) {
 			continue
 		}
 		target.Starred = m.Action.GetStarAction().GetStarred()
@@ -53,28 +65,41 @@ func (v states) book(n number, mutations []appstate.Mutation) {
 		}
 		jid, err := types.ParseJID(m.Index[1])
 		peer, ok := numberOf(jid)
-		if err != nil || !ok {
+		group := jid.Server == types.GroupServer
+		if err != nil || !ok && !group {
 			continue
 		}
 		c := Content{Type: TypeStar, Target: m.Index[2]}
 		if m.Action.GetStarAction().GetStarred() {
 			c.Body = "1"
 		}
-		e, _ := v.records.enter(Entry{
+		star := Entry{
 			Account: n.String(), Peer: peer.String(), Direction: Outbound, Content: c,
 			NetworkID: fmt.Sprintf("star %s %d", c.Target, m.Action.GetTimestamp()),
-		})
+		}
+		if group {
+			star.Peer, star.Group = "", jid.User
+		}
+		e, _ := v.records.enter(star)
 		first(&e.AckedAt)
 		v.records.saveEntry(e)
 	}
 }
 
-// named reports whether a star on the phone of own names the chat and the direction of the message.
-func (m *Shown) named(own number, chat, fromMe string) bool {
-	jid, err := types.ParseJID(chat)
-	if err != nil {
+// named reports whether the index of a star on the phone of own names the chat, the direction and, in a group, the
+// author of the message.
+func (m *Shown) named(own number, index []string) bool {
+	chat, err := types.ParseJID(index[1])
+	if err != nil || (index[3] == "1") != m.writtenBy(own) {
 		return false
 	}
-	n, ok := numberOf(jid)
-	return ok && n == m.other(own) && (fromMe == "1") == m.writtenBy(own)
+	if m.Group == "" {
+		n, ok := numberOf(chat)
+		return ok && n == m.other(own)
+	}
+	author := "0"
+	if !m.writtenBy(own) {
+		author = number(m.From[1:]).lid().String()
+	}
+	return chat == m.chat(own) && index[4] == author
 }
