@@ -188,6 +188,53 @@ func TestActionsInGroups(t *testing.T) {
 	})
 }
 
+// Votes are sealed with the names of the voter and of the poll's author, and a star names the author of its message.
+func TestVotesAndStarsInGroups(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	c := k.Workspace("growth")
+	hooks := c.Receive("message.received", "poll.vote", "message.starred", "message.unstarred")
+	d := c.Link(phone)
+	g, chat := newGroup(t, k, ann, phone, ben)
+	poll := vendorsim.Poll{Question: "When?", Options: []string{"now", "later"}, MaxSelections: 1}
+	theirs, err := k.Vendor.WriteInGroup(t.Context(), g.ID, ann, vendorsim.Content{Type: vendorsim.TypePoll, Poll: &poll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	received, _ := hooks.AwaitCount(postern.MessageReceived, 1)[0].Event["message"].(map[string]any)
+	on := "/v1/messages/" + received["id"].(string)
+	c.Call("POST", on+"/votes", map[string]any{"options": []string{"later"}}, 202, nil)
+	if _, err := k.Vendor.Vote(t.Context(), phone, ben, theirs, "now"); err != nil {
+		t.Fatal(err)
+	}
+	hooks.AwaitCount(postern.PollVote, 2)
+	testkit.Eventually(t, "both votes on a phone", func() (bool, any) {
+		shown := k.Vendor.Shown(ben)[0]
+		return len(shown.Votes) == 2 && shown.Votes[0].Choices[0] != shown.Votes[1].Choices[0], shown.Votes
+	})
+	var mine postern.Message
+	c.Call("POST", "/v1/messages", map[string]any{
+		"deviceId": d.ID, "to": chat, "type": "poll", "poll": map[string]any{"question": "Who?", "options": []string{"a", "b"}},
+	}, 202, &mine)
+	c.AwaitMessage(mine.ID, postern.Delivered)
+	if _, err := k.Vendor.Vote(t.Context(), phone, ann, mine.NetworkID, "b"); err != nil {
+		t.Fatal(err)
+	}
+	hooks.AwaitCount(postern.PollVote, 3)
+	for _, message := range []string{on, "/v1/messages/" + string(mine.ID)} {
+		c.Call("PUT", message+"/star", nil, 202, nil)
+	}
+	hooks.AwaitCount(postern.MessageStarred, 2)
+	testkit.Eventually(t, "both stars on the account's phone", func() (bool, any) {
+		shown := k.Vendor.Shown(phone)
+		return shown[0].Starred && shown[1].Starred, shown
+	})
+	if err := k.Vendor.Star(t.Context(), phone, theirs, false); err != nil {
+		t.Fatal(err)
+	}
+	hooks.AwaitCount(postern.MessageUnstarred, 1)
+}
+
 // A message to a group that the account is not in fails before it costs anything.
 func TestMessageToAForeignGroupFails(t *testing.T) {
 	t.Parallel()

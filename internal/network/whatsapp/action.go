@@ -58,7 +58,7 @@ func (c *conn) author(to types.JID, m *network.Quote) types.JID {
 // vote seals a vote with the secret of its poll.
 func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE2E.Message, error) {
 	poll := &types.MessageInfo{ID: m.Target.NetworkID, MessageSource: types.MessageSource{
-		Chat: to, Sender: c.author(to, m.Target), IsFromMe: m.Target.FromMe,
+		Chat: to, Sender: c.author(to, m.Target), IsFromMe: m.Target.FromMe, IsGroup: to.Server == types.GroupServer,
 	}}
 	msg, err := c.cli.BuildPollVote(ctx, poll, m.Content.Poll.Options)
 	switch {
@@ -76,8 +76,12 @@ func (c *conn) vote(ctx context.Context, to types.JID, m network.Outbound) (*waE
 func (s *session) star(ctx context.Context, c *conn, to types.JID, m network.Outbound) (time.Time, error) {
 	name := s.account.String() + " " + m.NetworkID
 	var withheld error
+	author := to
+	if !m.Target.FromMe {
+		author = c.author(to, m.Target)
+	}
 	err := c.state.Star(ctx, state.Star{
-		Chat: to, ID: m.Target.NetworkID, FromMe: m.Target.FromMe, On: m.Content.IsStar(), At: m.At,
+		Chat: to, Author: author, ID: m.Target.NetworkID, FromMe: m.Target.FromMe, On: m.Content.IsStar(), At: m.At,
 		Leave: func() error { withheld = m.MayLeave(); return withheld },
 	})
 	if err == nil {

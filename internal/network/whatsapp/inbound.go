@@ -288,15 +288,15 @@ func (v *run) sync(name appstate.WAPatchName) {
 
 // starred reports that the phone or another companion has starred a message, or has taken its star away.
 func (v *run) starred(ctx context.Context, evt *events.Star) bool {
-	p, err := v.resolve(ctx, evt.ChatJID, types.EmptyJID)
+	chat, known, err := v.chatOf(ctx, evt.ChatJID)
 	if err != nil {
 		return false
 	}
-	if p.isEmpty() || evt.MessageID == "" {
+	if !known || evt.MessageID == "" {
 		return true
 	}
 	return v.stores(ctx, network.Starred{
-		ChatID: p.chat(), About: content.Clip(evt.MessageID, maxID), On: evt.Action.GetStarred(),
+		ChatID: chat, About: content.Clip(evt.MessageID, maxID), On: evt.Action.GetStarred(),
 		At: sane(evt.Timestamp.UTC(), time.Now().UTC()),
 	})
 }

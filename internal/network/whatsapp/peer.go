@@ -40,6 +40,16 @@ func (v *run) place(ctx context.Context, src types.MessageSource) (at place, kno
 	return at, known && (src.IsFromMe || !at.who.isEmpty()), err
 }
 
+// chatOf returns the chat with an address: of a group or of a person. known is false for other addresses.
+func (v *run) chatOf(ctx context.Context, address types.JID) (chat string, known bool, err error) {
+	if address.Server == types.GroupServer {
+		chat, known = groupChat(address)
+		return chat, known, nil
+	}
+	p, err := v.resolve(ctx, address, types.EmptyJID)
+	return p.chat(), !p.isEmpty(), err
+}
+
 // to is the number to which a message of the account itself went; "" in a group.
 func (at *place) to() string {
 	if postern.IsDirect(at.chat) {

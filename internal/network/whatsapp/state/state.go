@@ -99,8 +99,9 @@ func (s *State) Sync(ctx context.Context, name appstate.WAPatchName, begun func(
 // Star is a change of a message's star.
 type Star struct {
 	Chat   types.JID
-	ID     string // of the message on the network
-	FromMe bool   // the account wrote the message
+	Author types.JID // of the message, if another member of a group wrote it; otherwise Chat
+	ID     string    // of the message on the network
+	FromMe bool      // the account wrote the message
 	On     bool
 	At     time.Time // when it was asked for; with ID, it identifies the change
 	Leave  func() error
@@ -113,7 +114,7 @@ func (s *State) Star(ctx context.Context, star Star) error {
 		return err
 	}
 	defer s.giveBack()
-	info := appstate.BuildStar(star.Chat, star.Chat, star.ID, star.FromMe, star.On)
+	info := appstate.BuildStar(star.Chat, star.Author, star.ID, star.FromMe, star.On)
 	info.Timestamp = star.At
 	var err error
 	for range sendTries {
