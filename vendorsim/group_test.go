@@ -87,7 +87,8 @@ func TestCompanionWritesToAGroup(t *testing.T) {
 			t.Errorf("the ledger has %+v", e)
 		}
 	}
-	if _, err := c.wa.SendMessage(t.Context(), types.NewJID("120300000000000000", types.GroupServer), textOf("x")); err == nil {
+	none := types.NewJID("120300000000000000", types.GroupServer)
+	if _, err := c.wa.SendMessage(t.Context(), none, textOf("x")); err == nil {
 		t.Error("a text to a group that does not exist was sent")
 	}
 }

@@ -95,8 +95,8 @@ func (v groupChats) read(ctx context.Context, cp *companion, g *group, m outboun
 	return c, readers
 }
 
-// readOn decrypts a message on the phone of a member. i is the place of the phone's own copy in the message, which has
-// the key of the group's copy; -1 if there is none.
+// readOn decrypts a message on the phone of a member. m.parts[i] is the phone's own copy, which contains the key to
+// the copy for the whole group; i is -1 if the phone has no copy of its own.
 func (v groupChats) readOn(ctx context.Context, n number, cp *companion, m outbound, i int) (*waE2E.Message, error) {
 	p, err := v.phoneOf(n)
 	if err != nil {
@@ -206,7 +206,9 @@ func (v retries) askAgainInGroup(cp *companion, member number, m outbound) {
 	receipt.Attrs["from"], receipt.Attrs["participant"] = m.chat, member.lid()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.queues.deliver(cp, &delivery{Class: classReceipt, ID: m.id, Kind: "retry", From: member, Node: encodeNode(receipt)})
+	v.queues.deliver(cp, &delivery{
+		Class: classReceipt, ID: m.id, Kind: "retry", From: member, Node: encodeNode(receipt),
+	})
 }
 
 // action returns the network's form of an action of a member on a message of the group.
@@ -223,6 +225,7 @@ func (v groupChats) action(from number, g *group, c Content) (*waE2E.Message, er
 	}
 	author := number(target.From[1:]).lid()
 	return action{Content: c, by: from.lid(), author: author, target: target, key: &waCommon.MessageKey{
-		RemoteJID: new(g.jid().String()), FromMe: new(target.writtenBy(from)), ID: &c.Target, Participant: new(author.String()),
+		RemoteJID: new(g.jid().String()), FromMe: new(target.writtenBy(from)), ID: &c.Target,
+		Participant: new(author.String()),
 	}}.message()
 }

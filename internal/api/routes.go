@@ -44,7 +44,8 @@ func (a *API) routes() {
 
 	add(a, "GET "+message+"/timeline", "getMessageTimeline", "List what happened to a message", messages.timeline,
 		compressed)
-	add(a, "GET "+message+"/receipts", "getMessageReceipts", "List who received a message", messages.receipts, compressed)
+	add(a, "GET "+message+"/receipts", "getMessageReceipts", "List who received a message", messages.receipts,
+		compressed)
 	add(a, "PUT "+message+"/reaction", "reactToMessage", "React to a message", messages.react, taken)
 	add(a, "DELETE "+message+"/reaction", "removeReaction", "Take a reaction back", messages.removeReaction, taken)
 	add(a, "PUT "+message+"/pin", "pinMessage", "Pin a message in its chat", messages.pin, taken)

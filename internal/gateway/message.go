@@ -214,8 +214,8 @@ func (g Messages) Timeline(
 	return paging.Cut(g.cursors, c.Workspace(), kind, entries[first:], rows, postern.TimelineEntry.Place), nil
 }
 
-// Receipts lists who has confirmed a message that was sent, and when. Members of a group are in the order of their names
-// on the network.
+// Receipts lists who has confirmed a message that was sent, and when. Members of a group are in the order of their
+// addresses on the network.
 func (g Messages) Receipts(
 	ctx context.Context, c access.Caller, id postern.MessageID, page paging.Page,
 ) (list paging.List[postern.Receipt], err error) {

@@ -438,7 +438,12 @@ func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
 // beforeFirstFrame reports whether a refusal comes before the first frame of the
 // message is sent.
 func beforeFirstFrame(c postern.FailureCode) bool {
-	return c == postern.RecipientNotFound || c == postern.NotInGroup || c == postern.EncryptionFailed || c == postern.MediaUnusable
+	switch c {
+	case postern.RecipientNotFound, postern.NotInGroup, postern.EncryptionFailed, postern.MediaUnusable:
+		return true
+	default:
+		return false
+	}
 }
 
 // repeat schedules another attempt after an unknown outcome: under the same id,

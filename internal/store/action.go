@@ -193,7 +193,8 @@ func (s Messages) Receipts(
 	ctx context.Context, ws postern.WorkspaceID, id postern.MessageID, after string, limit int,
 ) (list []postern.Receipt, err error) {
 	err = s.db.Rows(ctx, `SELECT member, number, delivered_at, read_at, played_at FROM receipt WHERE message_id = $1
-		AND EXISTS (SELECT 1 FROM message WHERE id = $1 AND workspace_id = $2) AND member > $3 ORDER BY member LIMIT $4 + 0`,
+		AND EXISTS (SELECT 1 FROM message WHERE id = $1 AND workspace_id = $2) AND member > $3
+		ORDER BY member LIMIT $4 + 0`,
 		[]any{id, ws, after, limit}, func(r *sql.Rows) error {
 			var got postern.Receipt
 			err := r.Scan(&got.FromLID, &got.From, &got.DeliveredAt, &got.ReadAt, &got.PlayedAt)

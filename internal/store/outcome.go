@@ -64,10 +64,14 @@ func (FinishOutbound) WriteAll(t *db.Tx, list []db.Pending[FinishOutbound]) erro
 	if err != nil {
 		return err
 	}
-	return errors.Join(recordEnded(t, ended, outcomes), countRecipients(t, ended, outcomes))
+	if err := recordEnded(t, ended, outcomes); err != nil {
+		return err
+	}
+	return countRecipients(t, ended, outcomes)
 }
 
-// countRecipients stores how many got messages to groups, and advances those that all of them have confirmed already.
+// countRecipients stores how many members got each message to a group, and advances a message that all of them have
+// confirmed already.
 func countRecipients(t *db.Tx, ended []postern.Message, outcomes map[postern.MessageID]FinishOutbound) error {
 	for _, m := range ended {
 		o := outcomes[m.ID]
@@ -448,7 +452,8 @@ func (o Receipt) apply(t *db.Tx, m *postern.Message) (events []eventAt, err erro
 	if o.Member == "" {
 		return o.move(m)
 	}
-	if err := t.Exec(recordReceipt, m.ID, o.Member, o.Number, o.At, o.has(postern.Read), o.has(postern.Played)); err != nil {
+	err = t.Exec(recordReceipt, m.ID, o.Member, o.Number, o.At, o.has(postern.Read), o.has(postern.Played))
+	if err != nil {
 		return nil, err
 	}
 	if o.Status, err = confirmedByAll(t, m.ID); err != nil || o.Status == "" {
@@ -477,7 +482,8 @@ const recordReceipt = `INSERT INTO receipt (message_id, member, number, delivere
 func confirmedByAll(t *db.Tx, id postern.MessageID) (s postern.MessageStatus, err error) {
 	var all, delivered, read, played int
 	err = t.Row(`SELECT (SELECT recipients FROM message WHERE id = $1), count(*),
-		coalesce(sum(CASE WHEN read_at > 0 THEN 1 ELSE 0 END), 0), coalesce(sum(CASE WHEN played_at > 0 THEN 1 ELSE 0 END), 0)
+		coalesce(sum(CASE WHEN read_at > 0 THEN 1 ELSE 0 END), 0),
+		coalesce(sum(CASE WHEN played_at > 0 THEN 1 ELSE 0 END), 0)
 		FROM receipt WHERE message_id = $1`, []any{id}, &all, &delivered, &read, &played)
 	switch {
 	case err != nil || all == 0 || delivered < all:

@@ -51,7 +51,8 @@ func TestGroupMessagesAreReceived(t *testing.T) {
 		for i, got := range hooks.AwaitCount(postern.MessageReceived, 2) {
 			m, _ := got.Event["message"].(map[string]any)
 			from, body := []string{ann, ben}[i], []string{"one", "two"}[i]
-			if m["chatId"] != chat || m["from"] != from || m["body"] != body || m["fromName"] != "Phone "+from || m["to"] != phone {
+			if m["chatId"] != chat || m["from"] != from || m["fromName"] != "Phone "+from || m["body"] != body ||
+				m["to"] != phone {
 				t.Errorf("message.received = %s", got.Body)
 			}
 		}

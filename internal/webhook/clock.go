@@ -19,7 +19,7 @@ func (l *lane) watchClock() {
 // followClock moves what the lane knows of the endpoint's failures to the new time, and makes the deliveries
 // due that wait for another attempt, as after an outage.
 func (l *lane) followClock(by postern.Time) {
-	l.log.Warn("the clock was set back", "endpoint", l.id, "milliseconds", int64(by))
+	l.clockSaid.Do(func() { l.log.Warn("the clock was set back", "milliseconds", int64(by)) })
 	l.lookAgain()
 	l.due, l.notYet = 0, 0
 	l.outage.move(-by)

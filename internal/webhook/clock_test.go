@@ -12,7 +12,7 @@ import (
 )
 
 // What was recorded while the clock was an hour ahead is delivered when the clock is put right, and not an hour
-// later. Times are those of synctest's clock.
+// later. The sleeps take no time: they are those of synctest's clock, which moves when every goroutine waits.
 func TestDeliveriesDoNotWaitForAClockThatWasSetBack(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*postern.Endpoint){

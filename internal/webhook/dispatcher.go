@@ -25,6 +25,7 @@ import (
 	"postern/internal/trace"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 )
 
 // Options configure [New]. DB, Client and Box are required.
@@ -59,6 +60,8 @@ type Dispatcher struct {
 	leases  *lease.Holder
 	tracer  *trace.Tracer
 	now     func() postern.Time // by the database's clock: other servers read and write the same due times
+
+	clockSaid rate.Sometimes // each lane notices that the clock was set back, and the log says it once
 }
 
 // poster makes one POST.
@@ -93,6 +96,8 @@ func New(opts Options) *Dispatcher {
 		leases:  opts.Leases,
 		tracer:  opts.Tracer,
 		now:     opts.DB.Now,
+
+		clockSaid: rate.Sometimes{Interval: time.Minute},
 	}
 }
 

@@ -65,7 +65,7 @@ func TestCopyForTheRecipient(t *testing.T) {
 	}
 }
 
-// A message to a group leaves whoever gets its key, and tells how many people that are.
+// A message to a group is sent even if nobody gets a copy of their own, and Reach is told how many people get the key.
 func TestCopyForAGroup(t *testing.T) {
 	t.Parallel()
 	own := types.NewJID("99", types.HiddenUserServer)
