@@ -336,6 +336,9 @@ func stations(m postern.Message) []station {
 		{"Delivered", "The message reached the recipient's phone.", m.DeliveredAt},
 		{"Read", "The recipient read the message.", m.ReadAt},
 	}
+	if postern.IsGroup(m.ChatID) {
+		list[1].text, list[2].text = "The message reached everybody in the group.", "Everybody in the group read the message."
+	}
 	if m.Content.Kind.IsPlayed() {
 		list = append(list, station{"Played", "The recipient played the message.", m.PlayedAt})
 	}

@@ -39,7 +39,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 	}
 	for _, m := range sent.Data {
 		view.Sent = append(view.Sent, page.SentMessage{
-			ID: string(m.ID), To: string(m.To), Body: gist(m.Content), Status: string(m.Status),
+			ID: string(m.ID), To: cmp.Or(string(m.To), m.ChatID), Body: gist(m.Content), Status: string(m.Status),
 		})
 	}
 	for _, kind := range gateway.SandboxFaults() {

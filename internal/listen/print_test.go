@@ -18,7 +18,11 @@ const (
 	dropped  = `{"eventId":"evt_3","type":"device.disconnected","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","device":{"id":"dev_1","status":"disconnected","statusReason":"socket-closed"}}`
 	called   = `{"eventId":"evt_4","type":"call.received","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","call":{"id":"3EB0","from":"+15551234567"}}`
 	unknown  = `{"eventId":"evt_4","type":"group.joined","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1","group":{}}`
-	hostile  = "{\"eventId\":\"evt_5\",\"type\":\"x\",\"timestamp\":\"2026-11-21T09:00:00.120Z\",\"deviceId\":\"\\u001b]0;x\\u0007\\n\\u202e\"}"
+	inGroup  = `{"eventId":"evt_6","type":"message.received","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1",` +
+		`"message":{"id":"msg_1","from":"+15551234567","to":"+15550001111","chatId":"group:1203"}}`
+	toGroup = `{"eventId":"evt_7","type":"message.delivered","timestamp":"2026-11-21T09:00:00.120Z","deviceId":"dev_1",` +
+		`"message":{"id":"msg_2","from":"+15550001111","chatId":"group:1203","status":"delivered"}}`
+	hostile = "{\"eventId\":\"evt_5\",\"type\":\"x\",\"timestamp\":\"2026-11-21T09:00:00.120Z\",\"deviceId\":\"\\u001b]0;x\\u0007\\n\\u202e\"}"
 )
 
 func (p printer) line(t *testing.T, body string, o *outcome) string {
@@ -44,6 +48,8 @@ func TestLineIsForPeople(t *testing.T) {
 		{received, "message.received    dev_1  msg_1 from +15551234567", false},
 		{received, "message.received    dev_1  msg_1 from +15551234567 \"the \\\"text\\\" <&> \\x1b[31m\"", true},
 		{hidden, "message.received    dev_1  msg_1 from lid:123", false},
+		{inGroup, "message.received    dev_1  msg_1 from +15551234567 in group:1203", false},
+		{toGroup, "message.delivered   dev_1  msg_2 to group:1203", false},
 		{failed, "message.failed      dev_1  msg_2 to +15551234567 RECIPIENT_NOT_FOUND", false},
 		{dropped, "device.disconnected  dev_1  disconnected (socket-closed)", false},
 		{called, "call.received       dev_1  3EB0 from +15551234567", false},
