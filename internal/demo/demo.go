@@ -269,17 +269,17 @@ Try it yourself in another terminal:
 
 Send a message:
 
-  curl -s %s/v1/messages -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+  curl -sS %s/v1/messages -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
     -d '{"deviceId":"%s","to":"+15005550004","body":"Is anyone there?"}'
 
 Let the customer write a message:
 
-  curl -s %s/v1/sandbox/devices/%s/inbound -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+  curl -sS %s/v1/sandbox/devices/%s/inbound -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
     -d '{"from":"%s","body":"Hello again"}'
 
 List the devices:
 
-  curl -s %s/v1/devices -H "Authorization: Bearer $KEY"
+  curl -sS %s/v1/devices -H "Authorization: Bearer $KEY"
 
 Webhooks appear below as they arrive. Press Ctrl-C to stop.`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
 	return d.inviteToDashboard(ctx, a)
