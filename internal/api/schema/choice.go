@@ -25,7 +25,7 @@ func (w *walker) choice(s *huma.Schema) error {
 		depth: w.depth + w.dec.StackDepth(), offset: w.at() - int64(len(raw)), path: w.path,
 	}
 	if typed, usual := w.checker.typed(s); typed != nil {
-		inner.named = typed.Discriminator.PropertyName
+		inner.named, inner.kinds = typed.Discriminator.PropertyName, typed.Discriminator
 		err = inner.value(inner.chosen(typed, usual, raw))
 	} else {
 		err = inner.value(inner.marked(s, raw))

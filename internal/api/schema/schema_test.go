@@ -137,7 +137,7 @@ func TestKeywords(t *testing.T) {
 
 		{`{"content":{"type":"text","body":"Hi"}}`, ""},
 		{`{"content":{"latitude":52.52,"longitude":13.405,"type":"location"}}`, ""},
-		{`{"content":{"type":"text","latitude":1}}`, "/content/body this field is required; /content/latitude there is no such field"},
+		{`{"content":{"type":"text","latitude":1}}`, "/content/body this field is required; /content/latitude this field is for another type: location"},
 		{`{"content":{"latitude":91,"longitude":-180,"type":"location"}}`, "/content/latitude expected at most 90; /content/longitude expected more than -180"},
 		{`{"content":{"type":"poll","body":"Hi"}}`, "/content/type expected one of location, text"},
 		{`{"content":{"body":"Hi"}}`, "/content/type this field is required"},
@@ -150,7 +150,7 @@ func TestKeywords(t *testing.T) {
 		{`{"place":{"latitude":52.52,"longitude":13.405,"\u0074ype":"location"}}`, ""},
 		{`{"place":{"latitude":52.52,"longitude":13.405,"type":"location"}}`, ""},
 		{`{"place":{}}`, "/place/body this field is required"},
-		{`{"place":{"latitude":52.52,"longitude":13.405}}`, "/place/body this field is required; /place/latitude there is no such field; /place/longitude there is no such field"},
+		{`{"place":{"latitude":52.52,"longitude":13.405}}`, "/place/body this field is required; /place/latitude this field is for another type: location; /place/longitude this field is for another type: location"},
 		{`{"place":{"type":"poll","body":"long"}}`, "/place/body expected at most 3 characters; /place/type expected one of location, text"},
 		{`{"place":{"type":7}}`, "/place/body this field is required; /place/type expected a string"},
 		{`{"place":{"type":{"a":1},"body":7}}`, "/place/body expected a string; /place/type expected a string"},

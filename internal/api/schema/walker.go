@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,10 @@ type walker struct {
 	offset  int64 // of the value that dec reads, in the body
 	path    []step
 	named   string // the discriminator of the object that dec reads; it is checked already
-	bad     []error
-	values  int // read so far
+
+	kinds  *huma.Discriminator // the forms of the object that dec reads; nil if it has one only
+	bad    []error
+	values int // read so far
 }
 
 // usualDepth is as deep as documented bodies nest.
@@ -189,8 +192,26 @@ func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 		return nil, postern.Errorf(postern.MalformedRequest,
 			"the body contains a field whose name is capitalized differently than documented, at byte %d", w.at())
 	}
-	w.invalid(postern.Step(name), "there is no such field")
+	w.invalid(postern.Step(name), "%s", w.unknown(name))
 	return nil, nil
+}
+
+// unknown says why a member is wrong that the schema does not have.
+func (w *walker) unknown(name string) string {
+	if w.kinds == nil || w.dec.StackDepth() != 1 {
+		return "there is no such field"
+	}
+	var having []string
+	for kind, ref := range w.kinds.Mapping {
+		if w.checker.resolve(&huma.Schema{Ref: ref}).Properties[name] != nil {
+			having = append(having, kind)
+		}
+	}
+	if len(having) == 0 {
+		return "there is no such field"
+	}
+	slices.Sort(having)
+	return fmt.Sprintf("this field is for another %s: %s", w.kinds.PropertyName, strings.Join(having, ", "))
 }
 
 // hasFolded tells whether an object has a member of this name in another case.
