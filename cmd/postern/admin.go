@@ -33,6 +33,14 @@ func (d data) withNew(ctx context.Context, do func(*app.Commands) error) error {
 	return errors.Join(do(c), c.Close())
 }
 
+// place names the database, without its secrets.
+func (d data) place() string {
+	if d.DatabaseURL != "" {
+		return "the database of POSTERN_DATABASE_URL"
+	}
+	return "the data directory " + d.Dir
+}
+
 // print prints v as JSON for programs, or else the formatted line for people.
 func (d data) print(std streams, v any, format string, args ...any) error {
 	if d.JSON {
@@ -75,6 +83,9 @@ type workspaceCreateCmd struct {
 // Run creates a workspace.
 func (c *workspaceCreateCmd) Run(ctx context.Context, std streams) error {
 	return c.withNew(ctx, func(s *app.Commands) error {
+		if s.Alone {
+			fmt.Fprintf(std.err, "No server is running with %s. The workspace is created in the database there.\n", c.place())
+		}
 		ws, err := s.CreateWorkspace(ctx, c.Name, c.Plan)
 		if err != nil {
 			return err

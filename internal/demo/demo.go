@@ -280,8 +280,7 @@ Let the customer write a message:
 List the devices:
 
   curl -sS %s/v1/devices -H "Authorization: Bearer $KEY"
-
-Webhooks appear below as they arrive. Press Ctrl-C to stop.`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
+`, d.client.key, a.URL(), d.device.ID, a.URL(), d.device.ID, customer, a.URL())
 	return d.inviteToDashboard(ctx, a)
 }
 
@@ -294,6 +293,7 @@ func (d *demo) inviteToDashboard(ctx context.Context, a *app.App) error {
 	if url == "" {
 		url = a.URL()
 	}
-	d.say("\nOpen the dashboard in a browser: %s", url)
+	d.say("Open the dashboard in a browser: %s", url)
+	d.say("\nWebhooks appear below as they arrive. Press Ctrl-C to stop.")
 	return nil
 }
