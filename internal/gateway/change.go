@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"postern/internal/access"
 	"postern/internal/postern"
@@ -137,4 +138,13 @@ func applyReceive(was postern.Receive, c Change[ReceiveChange]) postern.Receive 
 		Channels: in.Channels.or(was.Channels, def.Channels), Status: in.Status.or(was.Status, def.Status),
 		Calls: in.Calls.or(was.Calls, def.Calls), ViewOnce: in.ViewOnce.or(was.ViewOnce, def.ViewOnce),
 	}
+}
+
+// listed names the values that are allowed, for an error.
+func listed[T ~string](values []T) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
+	}
+	return strings.Join(words, ", ")
 }

@@ -166,7 +166,7 @@ func checkPatterns(place string, patterns []string) error {
 			place += "/" + strconv.Itoa(i)
 		}
 		return postern.Invalid(
-			place, "each entry must be *, a family such as message.*, or one of %v", postern.EventTypes(),
+			place, "each entry must be *, a family such as message.*, or one of %s", listed(postern.EventTypes()),
 		)
 	}
 	return nil

@@ -108,7 +108,7 @@ func (g Keys) Watch(c access.Caller) (*store.Listener, error) {
 
 func unauthorized() error {
 	return postern.Errorf(
-		postern.Unauthorized, "send Authorization: Bearer and an API key that is neither expired nor revoked",
+		postern.Unauthorized, "send the header Authorization: Bearer with an API key that is neither expired nor revoked",
 	)
 }
 
@@ -269,7 +269,7 @@ func (g Keys) check(ctx context.Context, ws postern.WorkspaceID, in NewKey) erro
 	}
 	for _, s := range in.Scopes {
 		if !slices.Contains(postern.Scopes(), s) {
-			return postern.Invalid("/scopes", "each scope must be one of %v", postern.Scopes())
+			return postern.Invalid("/scopes", "each scope must be one of %s", listed(postern.Scopes()))
 		}
 	}
 	if in.Devices != nil && (len(in.Devices) == 0 || len(in.Devices) > maxDeviceIDs) {

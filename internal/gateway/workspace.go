@@ -39,7 +39,7 @@ func (g Workspaces) List(ctx context.Context, by access.Actor) ([]postern.Worksp
 
 func checkPlan(plan string) error {
 	if _, ok := postern.PlanByName(plan); !ok {
-		return postern.Invalid("/plan", "the plan must be one of %v", postern.PlanNames())
+		return postern.Invalid("/plan", "the plan must be one of %s", listed(postern.PlanNames()))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The server does not accept the API key.",
 		"The key is missing, malformed, unknown, expired or revoked. The response is the same in every case, so that nobody can probe for keys.",
 		"Send Authorization: Bearer and a valid key. Do not retry with the same key.",
-		"send Authorization: Bearer and an API key that is neither expired nor revoked",
+		"send the header Authorization: Bearer with an API key that is neither expired nor revoked",
 	},
 	postern.InsecureTransport: {
 		"The request was sent unencrypted from another machine.",
