@@ -74,8 +74,12 @@ func (v *Vendor) GroupReceipt(account, member, networkID string, kind ReceiptKin
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if e := v.records.entry(n, Outbound, networkID); e == nil || e.Group == "" {
+	e := v.records.entry(n, Outbound, networkID)
+	if e == nil || e.Group == "" {
 		return fmt.Errorf("%w: %s of %s to a group", ErrUnknownMessage, networkID, n)
+	}
+	if _, err := v.groupChats.member(e.Group, by); err != nil {
+		return err
 	}
 	v.receipts.confirmInGroup(n, by, networkID, kind)
 	return nil

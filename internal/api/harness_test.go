@@ -101,7 +101,9 @@ func (fakeSandbox) Inbound(context.Context, string, gateway.SandboxInbound) (str
 	return "3EB0A1B2C3D4E5F60718", nil
 }
 
-func (fakeSandbox) Receipt(context.Context, string, string, postern.MessageStatus) error { return nil }
+func (fakeSandbox) Receipt(context.Context, string, string, string, postern.MessageStatus) error {
+	return nil
+}
 
 func (fakeSandbox) Fault(context.Context, string, string) error { return nil }
 

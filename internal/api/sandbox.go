@@ -145,11 +145,12 @@ type receiptInput struct {
 type newReceipt struct {
 	_         struct{}              `additionalProperties:"false"`
 	MessageID postern.MessageID     `json:"messageId" minLength:"1" doc:"A message that this device sent." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	From      string                `json:"from,omitempty" minLength:"1" doc:"The member who confirms a message to a group; all members by default." example:"+15551234567"`
 	Status    postern.MessageStatus `json:"status" enum:"delivered,read,played" doc:"What the recipient confirms." example:"read"`
 }
 
 func (h sandbox) receipt(ctx context.Context, q *request, in *receiptInput) (*nothing, error) {
-	return nil, h.gateway.SandboxPhones.Receipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.Status)
+	return nil, h.gateway.SandboxPhones.Receipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.From, in.Body.Status)
 }
 
 type faultInput struct {

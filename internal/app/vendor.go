@@ -182,7 +182,12 @@ func shownPreview(p *vendorsim.LinkPreview) *postern.LinkPreview {
 	return &postern.LinkPreview{URL: p.URL, Title: p.Title, Description: p.Description}
 }
 
-func (s simulated) Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error {
+func (s simulated) Receipt(
+	ctx context.Context, account, from, networkID string, status postern.MessageStatus,
+) error {
+	if from != "" {
+		return simulatedError(s.GroupReceipt(account, from, networkID, vendorsim.ReceiptKind(status)))
+	}
 	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, vendorsim.ReceiptKind(status)))
 }
 

@@ -25,7 +25,7 @@ func TestSimulatedPhoneThatIsNotLinkedIsNoInternalError(t *testing.T) {
 	for name, err := range map[string]error{
 		"inbound": inbound,
 		"fault":   s.Fault(t.Context(), number, "drop"),
-		"receipt": s.Receipt(t.Context(), number, "3EB0", postern.Read),
+		"receipt": s.Receipt(t.Context(), number, "", "3EB0", postern.Read),
 	} {
 		if postern.ReasonOf(err) != postern.NotLinked || strings.Contains(err.Error(), number[1:]) {
 			t.Errorf("%s: %v", name, err)

@@ -195,7 +195,7 @@ func (d phones) confirm(
 	w http.ResponseWriter, r *http.Request, v visit, status postern.MessageStatus, said string,
 ) error {
 	err := d.g.SandboxPhones.Receipt(r.Context(), v.caller, deviceIn(r), postern.MessageID(r.PathValue("message")),
-		status)
+		"", status)
 	return d.back(w, r, err, said)
 }
 

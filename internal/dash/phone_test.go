@@ -31,7 +31,7 @@ func (v *vendor) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { retur
 func (*vendor) Scan(context.Context, string, string) error      { return nil }
 func (*vendor) EnterCode(context.Context, string, string) error { return nil }
 func (*vendor) Fault(context.Context, string, string) error     { return nil }
-func (*vendor) Receipt(context.Context, string, string, postern.MessageStatus) error {
+func (*vendor) Receipt(context.Context, string, string, string, postern.MessageStatus) error {
 	return nil
 }
 

@@ -235,6 +235,9 @@ func (g Messages) Receipts(
 	if one, ok := m.Receipt(); ok && after == "" {
 		receipts = []postern.Receipt{one}
 	}
+	for i := range receipts {
+		receipts[i].NotBefore(m.CreatedAt)
+	}
 	return paging.Cut(g.cursors, c.Workspace(), kind, receipts, rows, postern.Receipt.Place), err
 }
 

@@ -36,8 +36,8 @@ type SandboxNetwork interface {
 	CreateGroup(account, subject string, members []string) (chat string, err error)
 	// Call lets a contact call the account and returns the id of the call.
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
-	// Receipt lets the recipient of a message confirm it.
-	Receipt(ctx context.Context, account, networkID string, status postern.MessageStatus) error
+	// Receipt lets the recipient of a message confirm it; of a message to a group, the member from, or all if that is "".
+	Receipt(ctx context.Context, account, from, networkID string, status postern.MessageStatus) error
 	// Fault makes the vendor misbehave towards the account.
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
@@ -374,9 +374,11 @@ func (g SandboxPhones) File(
 	return network.File(string(d.PhoneNumber), networkID)
 }
 
-// Receipt lets the recipient of an outbound message confirm it.
+// Receipt lets the recipient of an outbound message confirm it. from is a member of the group to which it was sent; ""
+// means all members.
 func (g SandboxPhones) Receipt(
-	ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, status postern.MessageStatus,
+	ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, from string,
+	status postern.MessageStatus,
 ) error {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return err
@@ -392,11 +394,19 @@ func (g SandboxPhones) Receipt(
 	if m.DeviceID != id || m.Direction != postern.Outbound {
 		return postern.Invalid("/messageId", "name a message that this device sent")
 	}
+	if from != "" {
+		if !postern.IsGroup(m.ChatID) {
+			return postern.Invalid("/from", "the message was sent to one person; leave this out")
+		}
+		if from, err = postern.ParsePhone(from); err != nil {
+			return postern.Invalid("/from", "%v", err)
+		}
+	}
 	network, err := g.sandbox.Of(c.Workspace())
 	if err != nil {
 		return err
 	}
-	return network.Receipt(ctx, string(d.PhoneNumber), m.NetworkID, status)
+	return network.Receipt(ctx, string(d.PhoneNumber), from, m.NetworkID, status)
 }
 
 // Fault makes the simulated vendor misbehave towards the device.
@@ -409,7 +419,7 @@ func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.De
 		return err
 	}
 	if kinds := SandboxFaults(); !slices.Contains(kinds, kind) {
-		return postern.Invalid("/kind", "the fault must be one of %v", kinds)
+		return postern.Invalid("/kind", "the fault must be one of %s", listed(kinds))
 	}
 	return g.fault(ctx, d, kind)
 }

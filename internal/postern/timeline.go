@@ -49,6 +49,15 @@ type Receipt struct {
 // Place is the position of the receipt in the list of a message's receipts.
 func (r Receipt) Place() string { return cmp.Or(r.FromLID, string(r.From)) }
 
+// NotBefore moves times that are before a time to it: the network's clock has only whole seconds.
+func (r *Receipt) NotBefore(at Time) {
+	for _, t := range []*Time{&r.DeliveredAt, &r.ReadAt, &r.PlayedAt} {
+		if *t != 0 {
+			*t = max(*t, at)
+		}
+	}
+}
+
 // Receipt returns what the recipient of a message in a direct chat has confirmed; ok is false if that is nothing.
 func (m Message) Receipt() (r Receipt, ok bool) {
 	r = Receipt{From: m.To, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt, PlayedAt: m.PlayedAt}
