@@ -197,6 +197,9 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 // follow sends the attempt whenever it has changed, until it ends.
 func (h links) follow(ctx context.Context, q *request, last postern.Link, s *stream) {
 	changes, err := h.gateway.Links.Watch(ctx, q.caller, last.DeviceID)
+	if isNotFound(err) { // deleted a moment ago
+		s.event("ended", deleted(last))
+	}
 	if err != nil {
 		return // the key may do less than a moment ago
 	}
@@ -222,11 +225,18 @@ func (h links) follow(ctx context.Context, q *request, last postern.Link, s *str
 // now reads the attempt again. When the device was deleted, the attempt has ended.
 func (h links) now(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
 	l, err := h.gateway.Links.Get(ctx, q.caller, last.DeviceID)
-	if errors.Is(err, &postern.Error{Reason: postern.NotFound}) {
-		last.Status, last.Reason, last.QR, last.PairingCode, last.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
-		return last, nil
+	if isNotFound(err) {
+		return deleted(last), nil
 	}
 	return l, err
+}
+
+func isNotFound(err error) bool { return errors.Is(err, &postern.Error{Reason: postern.NotFound}) }
+
+// deleted returns the attempt of a device that was deleted.
+func deleted(l postern.Link) postern.Link {
+	l.Status, l.Reason, l.QR, l.PairingCode, l.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
+	return l
 }
 
 // showLink sends a code that is new, or the end of the attempt.

@@ -174,6 +174,36 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
+// atFlush is a response that does something when the server first sends a part of it.
+type atFlush struct {
+	*httptest.ResponseRecorder
+	first func()
+}
+
+func (w *atFlush) Flush() {
+	w.ResponseRecorder.Flush()
+	w.first()
+	w.first = func() {}
+}
+
+func TestStreamOfADeviceDeletedAtItsStart(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("starter")
+	id := mine.device("d", postern.Unlinked)
+	mine.do("POST", "/v1/devices/"+string(id)+"/link", "").want(http.StatusCreated, "")
+	w := &atFlush{httptest.NewRecorder(), func() {
+		mine.do("DELETE", "/v1/devices/"+string(id), "").want(http.StatusNoContent, "")
+	}}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/devices/"+string(id)+"/link/stream", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	r.Header.Set("Authorization", "Bearer "+mine.key)
+	s.handler.ServeHTTP(w, r)
+	if got := w.Body.String(); !strings.Contains(got, "event: ended\n") || !strings.Contains(got, `"deleted"`) {
+		t.Errorf("%q", got)
+	}
+}
+
 // shorten shortens the timeouts that are set.
 func shorten(to time.Duration, timeouts ...*time.Duration) {
 	for _, set := range timeouts {
