@@ -36,7 +36,8 @@
 // # Numbers
 //
 // Every number of 7 to 15 digits exists and confirms delivery, except for the special numbers
-// [NumberUnknown], [NumberSilent], [NumberReader], [NumberEcho] and [NumberReporter].
+// [NumberUnknown], [NumberSilent], [NumberReader], [NumberEcho], [NumberReporter] and
+// [NumberPrivate].
 //
 // # State
 //

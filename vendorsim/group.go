@@ -27,6 +27,12 @@ type Group struct {
 	Members []string  `json:"members"` // numbers
 	Admins  []string  `json:"admins"`  // those of the members who may change the group
 	Created time.Time `json:"created"`
+	// What GroupChange changes.
+	Description  string `json:"description"`
+	AnnounceOnly bool   `json:"announceOnly"`
+	AdminsEdit   bool   `json:"adminsEdit"`
+	JoinApproval bool   `json:"joinApproval"`
+	Disappearing int    `json:"disappearing"`
 }
 
 // group is a group with what its members' phones know of each other. Its fields are guarded by core.mu.
@@ -42,6 +48,15 @@ type savedGroup struct {
 	Created time.Time `json:"created"`
 	// Holders are the companions that have the key with which a member's phone encrypts, by the member.
 	Holders map[number][]string `json:"holders,omitempty"`
+
+	Description   string        `json:"description,omitempty"`
+	DescriptionID string        `json:"descriptionId,omitempty"`
+	AnnounceOnly  bool          `json:"announceOnly,omitempty"`
+	AdminsEdit    bool          `json:"adminsEdit,omitempty"`
+	JoinApproval  bool          `json:"joinApproval,omitempty"`
+	Disappearing  int           `json:"disappearing,omitempty"`
+	Invite        string        `json:"invite,omitempty"`
+	Requests      []joinRequest `json:"requests,omitempty"`
 }
 
 func groupKey(id string) string { return "group/" + id }
@@ -52,7 +67,11 @@ func (g *group) has(n number) bool { return slices.Contains(g.saved.Members, n) 
 
 // view returns the group as callers see it.
 func (g *group) view() Group {
-	return Group{g.saved.ID, g.saved.Subject, numbersOf(g.saved.Members), numbersOf(g.saved.Admins), g.saved.Created}
+	s := g.saved
+	return Group{
+		s.ID, s.Subject, numbersOf(s.Members), numbersOf(s.Admins), s.Created,
+		s.Description, s.AnnounceOnly, s.AdminsEdit, s.JoinApproval, s.Disappearing,
+	}
 }
 
 func numbersOf(list []number) []string {
@@ -66,7 +85,9 @@ func numbersOf(list []number) []string {
 // CreateGroup creates a group. The first member is its administrator. Members are numbers, of simulated phones or of
 // linked accounts.
 func (v *Vendor) CreateGroup(subject string, members ...string) (Group, error) {
-	s := savedGroup{ID: newGroupID(), Subject: subject, Created: now(), Holders: map[number][]string{}}
+	s := savedGroup{
+		ID: newGroupID(), Subject: subject, Created: now(), Holders: map[number][]string{}, Invite: newInvite(),
+	}
 	for _, text := range members {
 		n, err := knownNumber(text)
 		if err != nil {
@@ -84,6 +105,7 @@ func (v *Vendor) CreateGroup(subject string, members ...string) (Group, error) {
 	g := &group{s}
 	v.groups[s.ID] = g
 	v.put(groupKey(s.ID), s)
+	v.groupChats.tell(g, g.saved.Members, s.Admins[0], waBinary.Node{Tag: "create", Content: []waBinary.Node{g.node()}})
 	v.mu.Unlock()
 	return g.view(), v.flush()
 }
@@ -133,38 +155,44 @@ func (v groupChats) member(id string, n number) (*group, error) {
 	return g, nil
 }
 
-// query answers a request about a group.
-func (v groupChats) query(c *conn, n *waBinary.Node) {
-	to, _ := attrJID(n, "to")
-	v.mu.Lock()
-	g, err := v.member(to.User, c.companion.account.number)
-	var node waBinary.Node
-	if err == nil {
-		node = g.node()
-	}
-	v.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrUnknownGroup):
-		c.replyError(n, 404, "item-not-found")
-	case err != nil:
-		c.replyError(n, 403, "forbidden")
-	default:
-		c.reply(n, node)
-	}
-}
-
 // node describes the group to its members.
 func (g *group) node() waBinary.Node {
-	list := make([]waBinary.Node, len(g.saved.Members))
+	list := make([]waBinary.Node, len(g.saved.Members), len(g.saved.Members)+5)
 	for i, n := range g.saved.Members {
 		attrs := waBinary.Attrs{"jid": n.lid(), "phone_number": n.pn()}
-		if slices.Contains(g.saved.Admins, n) {
+		if g.isAdmin(n) {
 			attrs["type"] = "admin"
+		}
+		if i == 0 && g.isAdmin(n) {
+			attrs["type"] = "superadmin"
 		}
 		list[i] = waBinary.Node{Tag: "participant", Attrs: attrs}
 	}
-	return waBinary.Node{Tag: "group", Content: list, Attrs: waBinary.Attrs{
+	return waBinary.Node{Tag: "group", Content: append(list, g.settings()...), Attrs: waBinary.Attrs{
 		"id": g.saved.ID, "subject": g.saved.Subject, "s_t": g.saved.Created.Unix(), "creation": g.saved.Created.Unix(),
-		"creator": g.saved.Admins[0].lid(), "size": len(list), "addressing_mode": "lid",
+		"creator": g.saved.Members[0].lid(), "size": len(list), "addressing_mode": "lid",
 	}}
+}
+
+// settings describes what can be changed in the group.
+func (g *group) settings() (list []waBinary.Node) {
+	if g.saved.Description != "" {
+		list = append(list, waBinary.Node{
+			Tag: "description", Attrs: waBinary.Attrs{"id": g.saved.DescriptionID, "t": g.saved.Created.Unix()},
+			Content: []waBinary.Node{{Tag: "body", Content: []byte(g.saved.Description)}},
+		})
+	}
+	if g.saved.AnnounceOnly {
+		list = append(list, waBinary.Node{Tag: "announcement"})
+	}
+	if g.saved.AdminsEdit {
+		list = append(list, waBinary.Node{Tag: "locked"})
+	}
+	if g.saved.JoinApproval {
+		list = append(list, approvalNode(true))
+	}
+	if g.saved.Disappearing > 0 {
+		list = append(list, timerNotice(g.saved.Disappearing))
+	}
+	return list
 }

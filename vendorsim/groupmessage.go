@@ -42,6 +42,9 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 	account := cp.account.number
 	v.mu.Lock()
 	g, err := v.member(m.group, account)
+	if err == nil && g.saved.AnnounceOnly && !g.isAdmin(account) {
+		err = ErrNotAllowed
+	}
 	v.mu.Unlock()
 	if err != nil {
 		c.ack(n, waBinary.Attrs{"error": 403})

@@ -29,8 +29,8 @@ func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 		v.prekeys.countKeys(c, n)
 	case xmlns == "encrypt" && subject == "key":
 		v.prekeys.fetchKeys(c, n)
-	case xmlns == "w:g2" && kind == "get" && subject == "query":
-		v.groupChats.query(c, n)
+	case xmlns == "w:g2":
+		v.groupChats.answer(c, n, kind)
 	case xmlns == "usync":
 		v.directory.usync(c, n)
 	case xmlns == "md" && subject == "remove-companion-device":

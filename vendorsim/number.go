@@ -30,6 +30,8 @@ const (
 	NumberEcho = "+15005550004"
 	// NumberReporter gets accounts that write to it restricted.
 	NumberReporter = "+15005550005"
+	// NumberPrivate cannot be added to groups: its owner does not allow it.
+	NumberPrivate = "+15005550006"
 )
 
 // number is a phone number as digits without the plus.
