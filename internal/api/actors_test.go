@@ -210,6 +210,18 @@ func routes() map[string]route {
 			t.do("DELETE", devices+id+"/link", "").want(http.StatusNoContent, "")
 			return devices + id + "/link/stream", ""
 		}},
+		"listGroups": {"GET", 200, true, at(devices, member, "/groups", "")},
+		"createGroup": {"POST", 201, true, at(
+			devices, member, "/groups", `{"subject":"Support","participants":["+15551234567","+15557654321"]}`)},
+		"joinGroup":          {"POST", 200, true, at(devices, member, "/groups/join", `{"invite":"Jt3mHkq0s7c9oWf2Yv1xZb"}`)},
+		"getGroup":           {"GET", 200, true, at(devices, member, aGroup, "")},
+		"updateGroup":        {"PATCH", 200, true, at(devices, member, aGroup, `{"subject":"Sales"}`)},
+		"changeParticipants": {"POST", 200, true, at(devices, member, aGroup+"/participants", `{"add":["+15551234567"]}`)},
+		"getInvite":          {"GET", 200, true, at(devices, member, aGroup+"/invite", "")},
+		"resetInvite":        {"POST", 200, true, at(devices, member, aGroup+"/invite/reset", "{}")},
+		"listJoinRequests":   {"GET", 200, true, at(devices, member, aGroup+"/requests", "")},
+		"answerJoinRequests": {"POST", 200, true, at(devices, member, aGroup+"/requests", `{"approve":["+15551234567"]}`)},
+		"leaveGroup":         {"POST", 204, true, at(devices, member, aGroup+"/leave", "{}")},
 		"sendMessage": {"POST", 202, true, func(t *tenant) (string, string) {
 			return "/v1/messages", `{"deviceId":"` + connected(t) + `","to":"+15551234567","body":"Hello"}`
 		}},
@@ -275,7 +287,7 @@ func routes() map[string]route {
 		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
 		"callInSandbox":    {"POST", 200, true, at(box, connected, "/calls", `{"from":"+15551234567"}`)},
 		"createGroupInSandbox": {
-			"POST", 200, true, at(box, connected, "/groups", `{"subject":"Support","members":["+15551234567"]}`),
+			"POST", 200, true, at(box, connected, "/groups", `{"subject":"Support","participants":["+15551234567"]}`),
 		},
 		"confirmInSandbox": {"POST", 204, true, func(t *tenant) (string, string) {
 			device, id := message(t)

@@ -112,7 +112,11 @@ func (g *generator) path(a *attempt) string {
 			id+"/x", id+"/", "//", strings.ToLower(id),
 			id+"%0d%0aX-A:b"))
 	}
-	return strings.ReplaceAll(a.op.path, "{id}", id)
+	chat := theGroup().ChatID
+	if strings.Contains(a.op.path, "{chatId}") && g.seldom() {
+		a.odd(&chat, of(g.dice, "group:x", "+15551234567", "x", "%00", chat+"%2f", strings.Repeat("1", 3000)))
+	}
+	return strings.NewReplacer("{id}", id, "{chatId}", chat).Replace(a.op.path)
 }
 
 // id is one that is there, the caller's or another's, or one that is nowhere.

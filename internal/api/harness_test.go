@@ -201,6 +201,7 @@ func openServer(tb testing.TB, opts store.Options, sandbox gateway.Sandbox, file
 		},
 	})
 	s.open(web.Transport{}, sandbox != nil)
+	go answerRequests(tb.Context(), s.g, s.db)
 	return s
 }
 
@@ -243,6 +244,9 @@ type tenant struct {
 
 	once  sync.Once
 	acted string // the device of the messages that the routes of actions are about
+
+	inGroup sync.Once
+	grouped string // the device that the routes of groups are about
 }
 
 func (s *server) tenant(plan string) *tenant {

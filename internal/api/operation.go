@@ -36,7 +36,12 @@ func add[I, O any](a *API, route, id, summary string,
 	})
 }
 
-func tagOf(path string) string { return strings.Split(path, "/")[2] }
+func tagOf(path string) string {
+	if strings.HasPrefix(path, "/v1/devices/{id}/groups") {
+		return "groups"
+	}
+	return strings.Split(path, "/")[2]
+}
 
 // creates marks an operation that creates something: it answers with 201, and at
 // most once for an idempotency key.

@@ -11,10 +11,11 @@ import (
 func (a *API) routes() {
 	const device, link = "/v1/devices/{id}", "/v1/devices/{id}/link"
 	const message, file = "/v1/messages/{id}", "/v1/media/{id}"
+	const group = device + "/groups/{chatId}"
 	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
 	g, taken := a.gateway, status(http.StatusAccepted)
-	devices, links, messages := devices{g}, links{g, a.streams, a.baseURL, a.code}, messages{g}
+	devices, links, groups, messages := devices{g}, links{g, a.streams, a.baseURL, a.code}, groups{g}, messages{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
 	files := files{g, a.throttle, a.uploads, a.problems, a.baseURL}
@@ -37,6 +38,19 @@ func (a *API) routes() {
 	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", links.svg, gives(spec.SVG))
 	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", links.png, gives(spec.PNG))
 	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
+
+	add(a, "GET "+device+"/groups", "listGroups", "List the groups of a device", groups.list, compressed)
+	add(a, "POST "+device+"/groups", "createGroup", "Create a group", groups.create, creates)
+	add(a, "POST "+device+"/groups/join", "joinGroup", "Join a group by its invitation", groups.join, creates,
+		status(http.StatusOK))
+	add(a, "GET "+group, "getGroup", "Get a group and its members", groups.get)
+	add(a, "PATCH "+group, "updateGroup", "Change a group", groups.update)
+	add(a, "POST "+group+"/participants", "changeParticipants", "Change who is in a group", groups.participants)
+	add(a, "GET "+group+"/invite", "getInvite", "Get the invitation to a group", groups.invite)
+	add(a, "POST "+group+"/invite/reset", "resetInvite", "Replace the invitation to a group", groups.resetInvite)
+	add(a, "GET "+group+"/requests", "listJoinRequests", "List who wants to join a group", groups.requests)
+	add(a, "POST "+group+"/requests", "answerJoinRequests", "Answer those who want to join a group", groups.answer)
+	add(a, "POST "+group+"/leave", "leaveGroup", "Leave a group", groups.leave)
 
 	add(a, "POST /v1/messages", "sendMessage", "Send a message", messages.send, creates, status(http.StatusAccepted))
 	add(a, "GET /v1/messages", "listMessages", "List messages", messages.list, compressed)

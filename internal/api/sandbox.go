@@ -101,17 +101,17 @@ func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*ou
 
 type groupInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Body newGroup
+	Body newSandboxGroup
 }
 
-type newGroup struct {
-	_       struct{} `additionalProperties:"false"`
-	Subject string   `json:"subject" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Support"`
-	Members []string `json:"members" minItems:"1" maxItems:"1023" doc:"Numbers of the other members. The first one is the administrator." example:"[\"+15551234567\"]"`
+type newSandboxGroup struct {
+	_            struct{} `additionalProperties:"false"`
+	Subject      string   `json:"subject" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Support"`
+	Participants []string `json:"participants" minItems:"1" maxItems:"1023" doc:"Numbers of the other members. The first one is the administrator." example:"[\"+15551234567\"]"`
 }
 
 func (h sandbox) createGroup(ctx context.Context, q *request, in *groupInput) (*output[gateway.SandboxGroup], error) {
-	return answer(h.gateway.SandboxPhones.CreateGroup(ctx, q.caller, in.ID, in.Body.Subject, in.Body.Members))
+	return answer(h.gateway.SandboxPhones.CreateGroup(ctx, q.caller, in.ID, in.Body.Subject, in.Body.Participants))
 }
 
 type callInput struct {

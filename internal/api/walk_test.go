@@ -29,6 +29,7 @@ func walk() map[string]statuses {
 	return map[string]statuses{
 		"listDevices": own, "createDevice": {403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
+		"listGroups": owned, "createGroup": owned, "joinGroup": owned, "getGroup": owned, "updateGroup": owned, "changeParticipants": owned, "getInvite": owned, "resetInvite": owned, "listJoinRequests": owned, "answerJoinRequests": owned, "leaveGroup": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned, "getMessageReceipts": owned,
 		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "starMessage": owned, "unstarMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
 		"uploadMedia": {403, 403, 201, 201}, "getMedia": owned, "getMediaContent": owned, "deleteMedia": owned,
@@ -53,6 +54,19 @@ func pages() map[string]func(t *tenant) (target string) {
 	return map[string]func(*tenant) string{
 		"listDevices": two(connected, "/v1/devices"), "listWebhooks": two(webhook, "/v1/webhooks"),
 		"listMessages": two(sent, "/v1/messages"), "listEvents": two(connected, "/v1/events"),
+		"listGroups": func(t *tenant) string {
+			id := grouped(t)
+			d, err := t.db.Devices.ForEngine(t.t.Context(), postern.DeviceID(id))
+			g := theGroup()
+			g.ChatID = "group:120363041234567891"
+			if err == nil {
+				err = t.g.Sessions.NoteGroup(t.t.Context(), d, postern.GroupNotice{ChatID: g.ChatID, Seen: &g})
+			}
+			if err != nil {
+				t.t.Fatal(err)
+			}
+			return "/v1/devices/" + id + "/groups"
+		},
 		"getMessageTimeline": func(t *tenant) string { _, id := message(t); return "/v1/messages/" + id + "/timeline" },
 		"getMessageReceipts": func(t *tenant) string { return "/v1/messages/" + confirmedInGroup(t) + "/receipts" },
 		"listDeliveries": func(t *tenant) string {
@@ -196,6 +210,11 @@ func TestWalkTheMethods(t *testing.T) {
 		allowed := []string{}
 		for method := range maps.Keys(methods) {
 			allowed = append(allowed, strings.ToUpper(method))
+		}
+		if route == "/v1/devices/{id}/groups/join" { // also the path of a group
+			for method := range described().Paths["/v1/devices/{id}/groups/{chatId}"] {
+				allowed = append(allowed, strings.ToUpper(method))
+			}
 		}
 		if slices.Contains(allowed, "GET") {
 			allowed = append(allowed, "HEAD")

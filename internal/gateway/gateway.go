@@ -30,6 +30,7 @@ type Gateway struct {
 	Deliveries    Deliveries
 	Devices       Devices
 	Events        Events
+	Groups        Groups
 	Keys          Keys
 	LinkPages     LinkPages
 	Links         Links
@@ -49,6 +50,7 @@ type (
 	Deliveries    struct{ *core } // events on their way to endpoints
 	Devices       struct{ *core } // linked accounts
 	Events        struct{ *core } // the event log
+	Groups        struct{ *core } // groups that devices are in
 	Keys          struct{ *core } // API keys
 	LinkPages     struct{ *core } // pages that show a link attempt
 	Links         struct{ *core } // link attempts
@@ -131,6 +133,7 @@ func New(opts Options) *Gateway {
 		Deliveries:    Deliveries{c},
 		Devices:       Devices{c},
 		Events:        Events{c},
+		Groups:        Groups{c},
 		Keys:          Keys{c},
 		LinkPages:     LinkPages{c},
 		Links:         Links{c},

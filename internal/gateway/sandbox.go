@@ -275,9 +275,9 @@ func checkGroup(chat string) (string, error) {
 
 // SandboxGroup is a group of simulated phones.
 type SandboxGroup struct {
-	ChatID  string   `json:"chatId" doc:"The chat of the group; usable as \"to\"." example:"group:120363041234567890"`
-	Subject string   `json:"subject" doc:"Its name." example:"Support"`
-	Members []string `json:"members" nullable:"false" doc:"Numbers of the members. The first one is the administrator." example:"[\"+15551234567\",\"+15550001111\"]"`
+	ChatID       string   `json:"chatId" doc:"The chat of the group; usable as \"to\"." example:"group:120363041234567890"`
+	Subject      string   `json:"subject" doc:"Its name." example:"Support"`
+	Participants []string `json:"participants" nullable:"false" doc:"Numbers of the members. The first one is the administrator." example:"[\"+15551234567\",\"+15550001111\"]"`
 }
 
 // CreateGroup creates a group. The first member is its administrator, and the device's account the last one.

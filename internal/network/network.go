@@ -79,6 +79,9 @@ type Session interface {
 	// [Offered] answers it, possibly much later or never. Errors are those of Send.
 	RequestMedia(ctx context.Context, m MediaRequest) error
 
+	// Groups reads and changes the groups of the account.
+	Groups() Groups
+
 	// Unlink removes this companion from the account. It requires a live
 	// connection.
 	Unlink(ctx context.Context) error

@@ -29,6 +29,11 @@ const (
 	MediaFailedEv        EventType = "media.failed"
 	CallReceived         EventType = "call.received"
 
+	GroupJoined       EventType = "group.joined"
+	GroupLeft         EventType = "group.left"
+	GroupUpdated      EventType = "group.updated"
+	GroupParticipants EventType = "group.participants"
+
 	DeviceLinked       EventType = "device.linked"
 	DeviceConnected    EventType = "device.connected"
 	DeviceDisconnected EventType = "device.disconnected"
@@ -52,6 +57,7 @@ func EventTypes() []EventType {
 		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, MessagePinned,
 		MessageUnpinned, MessageStarred, MessageUnstarred, PollVote,
 		MediaReadyEv, MediaFailedEv, CallReceived,
+		GroupJoined, GroupLeft, GroupUpdated, GroupParticipants,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
 		DevicePaused,
@@ -59,7 +65,7 @@ func EventTypes() []EventType {
 	}
 }
 
-// Event is what a workspace's backend is told: a subject (a message, a call or a device) in an
+// Event is what a workspace's backend is told: a subject (a message, a call, a group or a device) in an
 // envelope. The store completes the envelope with the device's sequence number and a
 // time that never decreases along the sequence.
 type Event struct {
@@ -67,7 +73,7 @@ type Event struct {
 	WorkspaceID WorkspaceID
 	DeviceID    DeviceID
 	Type        EventType
-	Subject     string    // member that holds the object: "message", "call" or "device"
+	Subject     string    // member that holds the object: "message", "call", "group" or "device"
 	Object      []byte    // the object, as JSON
 	ChatID      string    // of the chat it belongs to; "" for none
 	MessageID   MessageID // that it reports; "" for none

@@ -127,6 +127,9 @@ func (id WorkspaceID) AnswerPlace(method, path, key string) string {
 	return "idempotency.answer " + string(id) + " " + method + " " + path + " " + key
 }
 
+// RequestPlace is the place for which a request to a session, and its outcome, are encrypted.
+func RequestPlace(id string) string { return "session_request " + id }
+
 // SessionKeyPlace is the place for which a key of an account is encrypted.
 func SessionKeyPlace(account, kind, name string) string {
 	return "session_key " + account + " " + kind + " " + name

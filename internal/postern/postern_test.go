@@ -78,7 +78,7 @@ func TestEndpointsGetWhatTheyAskFor(t *testing.T) {
 	}
 	for pattern, want := range map[string]bool{
 		"*": true, "message.*": true, "message.read": true, "message.": false,
-		"mess*": false, "": false, "**": false, "group.*": false, ".*": false,
+		"mess*": false, "": false, "**": false, "group.*": true, "presence.*": false, ".*": false,
 	} {
 		if got := ValidEventPattern(pattern); got != want {
 			t.Errorf("ValidEventPattern(%q) = %v, want %v", pattern, got, want)

@@ -1,6 +1,7 @@
 package postern
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -88,3 +89,18 @@ func (m Maybe) MarshalJSONTo(e *jsontext.Encoder) error {
 
 // MarshalJSON is MarshalJSONTo for encoding/json.
 func (m Maybe) MarshalJSON() ([]byte, error) { return EncodeJSON(m) }
+
+// Sleep waits for d. If ctx has ended or ends before that, it returns the error of ctx.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

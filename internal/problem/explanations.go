@@ -153,6 +153,30 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Get the open attempt and show its code, or cancel it and open a new one.",
 		"a link attempt is already open for this device; use it or cancel it first",
 	},
+	postern.GroupNotAllowed: {
+		"The account may not do this in the group.",
+		"The account is not in the group, or the group allows this only to its administrators.",
+		"Get the group and look at role, adminsEdit and announceOnly. An administrator can promote the account on a phone.",
+		"the account is not in the group, or is not one of its administrators",
+	},
+	postern.InviteNotValid: {
+		"The invitation to a group is not valid.",
+		"The code is wrong, or an administrator has replaced the invitation.",
+		"Ask an administrator of the group for the invitation as it is now.",
+		"the invitation is not valid, or was replaced",
+	},
+	postern.NetworkRefused: {
+		"The network refused the request.",
+		"The network answered the request with an error that has no reason of its own. Nothing was changed.",
+		"Check the values. If they are right, try the same on the account's phone, whose app often says why.",
+		"the network refused the request",
+	},
+	postern.NetworkTimeout: {
+		"The network did not answer the request in time.",
+		"The device is connected, but no answer arrived within 20 seconds. The request may still have had an effect at the network.",
+		"Look at the state first, for example by getting the group, and then try again. A retry with the same Idempotency-Key does not repeat the request: it waits for the outcome of the first one.",
+		"the network did not answer within 20 seconds; look whether the request had an effect before you repeat it",
+	},
 	postern.NoOpenLink: {
 		"The device has no open link attempt.",
 		"The attempt has ended: the device was linked, or the attempt was canceled, was refused or timed out.",

@@ -44,6 +44,9 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.DeviceAlreadyLinked:  {409, "CONFLICT", "Device already linked", cannot},
 	postern.NumberAlreadyLinked:  {409, "CONFLICT", "Number already linked", cannot},
 	postern.LinkAlreadyOpen:      {409, "CONFLICT", "Link attempt already open", cannot},
+	postern.GroupNotAllowed:      {409, "CONFLICT", "Not allowed in the group", cannot},
+	postern.InviteNotValid:       {409, "CONFLICT", "Invitation not valid", cannot},
+	postern.NetworkRefused:       {409, "CONFLICT", "Refused by the network", cannot},
 	postern.NoOpenLink:           {409, "CONFLICT", "No open link attempt", cannot},
 	postern.NotLinked:            {409, "CONFLICT", "Device not linked", cannot},
 	postern.NoPasskeyWanted:      {409, "CONFLICT", "No passkey requested", cannot},
@@ -64,6 +67,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.HeadersTooLarge:      {431, "HEADERS_TOO_LARGE", "Headers too large", cannot},
 	postern.Internal:             {500, "INTERNAL", "Internal error", "Something went wrong"},
 	postern.Unavailable:          {503, "UNAVAILABLE", "Unavailable", "Temporarily unavailable"},
+	postern.NetworkTimeout:       {504, "NETWORK_TIMEOUT", "The network did not answer", "Temporarily unavailable"},
 }
 
 // Of returns the row of a reason; for a reason that has none, the row of

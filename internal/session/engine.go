@@ -135,6 +135,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer queued.Close()
 	urgent := e.db.Listen(store.OutboundUrgent, "")
 	defer urgent.Close()
+	asked := e.g.Sessions.Requests().Watch()
+	defer asked.Close()
 	// Sessions outlive ctx until the sends in progress have finished.
 	sessions, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -149,6 +151,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
 	group.Go(func() error { return e.watch(ctx, urgent, e.urge) })
+	group.Go(func() error { return e.watch(ctx, asked, func(id postern.DeviceID) { requested(e, id) }) })
 	group.Go(func() error { return sharing{e}.run(ctx, sessions) })
 	group.Go(func() error { return e.maintain(ctx) })
 	group.Go(func() error { return e.schedule(ctx) })
@@ -293,5 +296,6 @@ func (e *Engine) maintainOnce(ctx context.Context) error {
 	_, expired := e.db.Outbox.Expire(ctx, now, expireChunk)
 	failed := e.db.Outbox.FailUnsendable(ctx, now)
 	_, forgot := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
-	return errors.Join(expired, failed, forgot)
+	_, removed := e.g.Sessions.Requests().Remove(ctx, now)
+	return errors.Join(expired, failed, forgot, removed)
 }

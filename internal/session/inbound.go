@@ -35,6 +35,12 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.offered(ctx, u)
 	case network.Starred:
 		return h.e.g.Sessions.Starred(ctx, h.d, u.ChatID, u.About, u.On, postern.TimeOf(u.At))
+	case network.GroupUpdate:
+		d, err := h.settings.now(ctx)
+		if err != nil {
+			return err
+		}
+		return h.e.g.Sessions.NoteGroup(ctx, d, u.GroupNotice)
 	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)

@@ -29,6 +29,9 @@ type liveSession struct {
 	closed  bool
 	work    sync.WaitGroup
 
+	asked     bool // requests of callers are being carried out
+	askedMore bool // and more of them have come
+
 	files        map[prepared]*preparation // that are not on the network yet
 	preparing    int                       // of them
 	handed       map[prepared]postern.Time // files that are on the network, since when
@@ -85,6 +88,10 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	e.liveChange(1)
 	l.kick()
 	l.fetchFiles()
+	e.running.Go(func() {
+		l.listGroups()
+		l.carryOut()
+	})
 }
 
 // goDark stops the sending of a device whose connection has ended.

@@ -29,6 +29,10 @@ func (e EventsRecorded) Each(do func(*postern.Event)) {
 	}
 }
 
+// RecordEvent records one event in a transaction of another package's table, with a delivery for every active endpoint
+// that wants it.
+func RecordEvent(t *db.Tx, e postern.Event, now postern.Time) error { return recordEvent(t, e, now) }
+
 // recordEvent records one event; see [recordEvents].
 func recordEvent(t *db.Tx, e postern.Event, now postern.Time) error {
 	return recordEvents(t, []eventAt{{e, now}})

@@ -232,6 +232,11 @@ func (o FinishLink) apply(t *db.Tx) error {
 	if err != nil {
 		return err
 	}
+	for _, table := range []string{"chat_group", "group_list"} { // they are listed again
+		if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, o.DeviceID); err != nil {
+			return err
+		}
+	}
 	t.Wake(DeviceChanged, string(o.DeviceID))
 	t.Wake(LinkChanged, string(o.DeviceID))
 	return recordEvent(t, o.Event, o.At)

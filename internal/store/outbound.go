@@ -568,6 +568,19 @@ func (c *core) doOnce(ctx context.Context, o *Once, check, effect func(*db.Tx) e
 	}))
 }
 
+// ClaimOnce writes an idempotency key in a transaction of another package's table, which must end with
+// [ErrAlreadyDone] if the key was used before. nil is no key.
+func ClaimOnce(t *db.Tx, o *Once) error {
+	if o == nil {
+		return nil
+	}
+	keys := []*Once{o}
+	if used, err := usedKeys(t, keys); err != nil || len(used) > 0 {
+		return cmp.Or(err, ErrAlreadyDone)
+	}
+	return claim(t, keys)
+}
+
 func unchecked(*db.Tx) error { return nil }
 
 var claimKeys = db.NewStatement("workspace_id, method, path, key, request_hash, answer, created_at",

@@ -17,6 +17,7 @@ func changing() [][2]string {
 		{`"secretLastFour":"[^"]+"`, `"secretLastFour":"KYo="`},
 		{`"lastFour":"[^"]+"`, `"lastFour":"2khk"`},
 		{`"networkId":"[^"]+"`, `"networkId":"3EB0A1B2C3D4E5F60718"`},
+		{`group:\d+`, "group:120363041234567890"},
 		{`"call":{"id":"[^"]+"`, `"call":{"id":"3EB0A1B2C3D4E5F60718"`},
 		{`"challenge":"[^"]+"`, `"challenge":"3q2-7wAAAAAAAAAAAAAAAA"`},
 		{`"month":"[^"]+"`, `"month":"2026-11"`},

@@ -84,6 +84,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	letActionsHappen(c, d, hooks)
 	c.Call("POST", box+"/calls", map[string]any{"from": customer, "video": true}, 200, nil)
 	hooks.Await(postern.CallReceived)
+	letGroupsHappen(t, k, c, d, hooks)
 	letFilesHappen(t, k, c, d, hooks)
 	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
 	c.Await(d.ID, postern.Restricted)
@@ -96,10 +97,25 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
 		postern.MediaReadyEv, postern.MediaFailedEv, postern.CallReceived,
+		postern.GroupJoined, postern.GroupLeft, postern.GroupUpdated, postern.GroupParticipants,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
 		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.MessageStarred,
 		postern.MessageUnstarred, postern.PollVote,
 	}
+}
+
+// letGroupsHappen makes each kind of event about groups.
+func letGroupsHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device, hooks *testkit.Receiver) {
+	t.Helper()
+	g, chat := newGroup(t, k, customer, phone)
+	for _, change := range []vendorsim.GroupChange{{Subject: new("Orders")}, {Add: []string{reader}}} {
+		if err := k.Vendor.ChangeGroup(g.ID, customer, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hooks.Await(postern.GroupJoined, postern.GroupUpdated, postern.GroupParticipants)
+	c.Call("POST", path(d, "/groups/"+chat+"/leave"), nil, 204, nil)
+	hooks.Await(postern.GroupLeft)
 }
 
 // letFilesHappen makes each kind of event about files, and plays a voice message.

@@ -8,11 +8,19 @@ type note struct {
 	refuses []postern.Reason // beyond what follows from its form; see [reasonsOf]
 }
 
+// askNetwork returns why operations are refused that ask the network about a group, and other reasons.
+func askNetwork(more ...postern.Reason) []postern.Reason {
+	return append([]postern.Reason{
+		postern.DeviceNotConnected, postern.NetworkTimeout, postern.RateLimited,
+	}, more...)
+}
+
 // notes has a row for each operation.
 func notes() map[string]note { //nolint:funlen // a table, not a program
 	const (
 		action     = "The action is durable when the response arrives, costs no quota, and is sent in the order of its chat; the message changes when the network has taken it, and an event reports that. An action that could not be sent has no event: the timeline of its message shows it as `failed` or `expired`, with a code and the reason."
 		streamNote = " Comment lines serve as heartbeats. The stream ends within a second after its key expires or is revoked."
+		live       = "It needs a connected device, and waits up to 20 seconds for the network."
 		patch      = "A JSON merge patch (RFC 7396): fields that are left out stay unchanged; null resets a field."
 	)
 	return map[string]note{
@@ -33,6 +41,18 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 		"getLinkSVG":    {text: "Returns the code of the open attempt as an SVG image. The response is 404 while there is no code to show, with Retry-After if the first one is on its way."},
 		"getLinkPNG":    {text: "Returns the code of the open attempt as a PNG image. The response is 404 while there is no code to show, with Retry-After if the first one is on its way."},
 		"streamLink":    {text: "Server-sent events: \"code\" with the link attempt each time its code changes (only to keys with the scope `devices:write`), \"passkey\" when the network asks for a passkey, and \"ended\" with the final attempt. Then the stream ends." + streamNote},
+
+		"listGroups":         {text: "Returns the groups that the account is in, without their members. The list is kept up to date by what the network reports, so it needs no connection. It is empty for a device that does not receive groups."},
+		"createGroup":        {text: "Creates a group. " + live + " People who do not let others add them are among the outcomes as `not-allowed`: send them the invitation. A retry with the same Idempotency-Key waits for the outcome of the first request.", refuses: askNetwork(postern.NetworkRefused)},
+		"joinGroup":          {text: "Joins a group by its invitation. " + live + " In a group whose administrators approve new members, the status is `requested`, and `group.joined` follows when one of them has approved.", refuses: askNetwork(postern.InviteNotValid, postern.NetworkRefused)},
+		"getGroup":           {text: "Asks the network for a group, with its members. " + live, refuses: askNetwork(postern.GroupNotAllowed)},
+		"updateGroup":        {text: "Changes a group; what is left out stays. " + live + " Several changes are made one after the other: if one is refused, those before it stay.", refuses: askNetwork(postern.GroupNotAllowed, postern.NetworkRefused)},
+		"changeParticipants": {text: "Adds, removes, promotes and demotes people, in this order, and returns one outcome for each. " + live, refuses: askNetwork(postern.GroupNotAllowed, postern.NetworkRefused)},
+		"getInvite":          {text: "Returns the address by which anybody can join the group. Only administrators get it. " + live, refuses: askNetwork(postern.GroupNotAllowed)},
+		"resetInvite":        {text: "Replaces the invitation, so that the address before it no longer works. " + live, refuses: askNetwork(postern.GroupNotAllowed, postern.NetworkRefused)},
+		"listJoinRequests":   {text: "Returns who wants to join a group whose administrators approve new members. " + live, refuses: askNetwork(postern.GroupNotAllowed)},
+		"answerJoinRequests": {text: "Approves or rejects those who want to join, and returns one outcome for each. " + live, refuses: askNetwork(postern.GroupNotAllowed, postern.NetworkRefused)},
+		"leaveGroup":         {text: "Leaves a group. Its messages stay in lists. " + live, refuses: askNetwork(postern.GroupNotAllowed, postern.NetworkRefused)},
 
 		"sendMessage":        {text: "Accepts a message. When the response arrives, the message is stored on disk and counts towards the monthly quota. Events report its progress. A file in `media.data`, or at `media.url`, needs room among the stored files of the plan: the response is 403 `resource-limit` if there is none, and a file at a URL that turns out to be too large ends the message with `MEDIA_FAILED`.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed, postern.QuotaExhausted, postern.DeviceNotConnected, postern.ResourceLimit}},
 		"listMessages":       {text: "Returns messages in both directions, newest first.", refuses: []postern.Reason{postern.NotFound, postern.ResourceNotAllowed}},

@@ -55,6 +55,14 @@ type CallEvent struct {
 	Call *postern.ReceivedCall `json:"call,omitempty" doc:"The call; absent once the device was deleted."`
 }
 
+// GroupEvent reports a change of a group that the account is in.
+type GroupEvent struct {
+	Envelope
+
+	Type  postern.EventType     `json:"type" enum:"group.joined,group.left,group.updated,group.participants" doc:"Kind of the event." example:"group.participants"`
+	Group *postern.ChangedGroup `json:"group,omitempty" doc:"The group after the change; absent once the device was deleted."`
+}
+
 // DeviceEvent reports a change of a device's session.
 type DeviceEvent struct {
 	Envelope
@@ -111,6 +119,7 @@ func families() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
 		reflect.TypeFor[ActionEvent](), reflect.TypeFor[CallEvent](),
+		reflect.TypeFor[GroupEvent](),
 		reflect.TypeFor[DeviceEvent](),
 	}
 }
@@ -239,6 +248,10 @@ func told() map[postern.EventType]string {
 		postern.MessageUnstarred:     "The account removed the star of a message, here or on its phone.",
 		postern.PollVote:             "Somebody voted in a poll, or took the vote back; vote says who and how, and tally counts all votes.",
 		postern.CallReceived:         "A contact called the device's account. Calls can be neither answered nor made here.",
+		postern.GroupJoined:          "The account created or joined a group, or somebody added it.",
+		postern.GroupLeft:            "The account left a group, or somebody removed it; by says who.",
+		postern.GroupUpdated:         "Somebody changed a group; changed names the members of the object that changed. The approval of new members is noticed only when this server changes it, or gets the group.",
+		postern.GroupParticipants:    "People joined or left a group, or became administrators, or are none any more; action and participants say what and who.",
 		postern.MediaReadyEv:         "The file of a received message can be read.",
 		postern.MediaFailedEv:        "The file of a received message could not be fetched; recoverable says whether a request for it tries again.",
 		postern.DeviceLinked:         "A phone scanned the code, and the device is linked to its account.",

@@ -115,6 +115,9 @@ func (f *Fake) Accounts(context.Context) ([]string, error) {
 	return names, nil
 }
 
+// Groups returns the groups of an account: the fake network has none.
+func (*fakeSession) Groups() network.Groups { return noGroups{} }
+
 // fakeSession is an opened account.
 type fakeSession struct {
 	f       *Fake

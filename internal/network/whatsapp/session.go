@@ -8,6 +8,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
+	"postern/internal/network/whatsapp/group"
 	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
@@ -95,6 +96,17 @@ func (s *session) Unlink(ctx context.Context) error {
 	return s.driver.Forget(ctx, s.name)
 }
 
+// Groups returns the groups of the account.
+func (s *session) Groups() network.Groups {
+	return group.Groups{Enter: func() (*whatsmeow.Client, func(), bool) {
+		c := s.liveConn()
+		if c == nil || !c.calls.Enter() {
+			return nil, nil, false
+		}
+		return c.cli, c.calls.Leave, true
+	}}
+}
+
 // unlink asks the vendor, whose answer races with the end of the link. whatsmeow's
 // Logout is not used, because it also disconnects and deletes.
 //
@@ -158,6 +170,11 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return v.call(ctx, evt.BasicCallMeta, postern.Call{Video: evt.Media == "video", Group: evt.Type == "group"})
 	case *events.MediaRetry:
 		return v.offered(ctx, evt)
+	case *events.JoinedGroup:
+		u, err := group.Joined(ctx, v.cli, evt)
+		return err == nil && v.stores(ctx, u)
+	case *events.GroupInfo:
+		return v.groupChanged(ctx, evt)
 	case *events.Connected:
 		return v.saw(ctx, authenticated)
 	case *events.OfflineSyncCompleted:
@@ -170,6 +187,17 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		v.lost()
 	}
 	return true
+}
+
+// groupChanged reports what a notice says about a group.
+func (v *run) groupChanged(ctx context.Context, evt *events.GroupInfo) bool {
+	list, err := group.Updates(ctx, v.cli, evt)
+	for _, u := range list {
+		if !v.stores(ctx, u) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // askAgain pings the vendor once more, right after a ping without an answer, and ends the

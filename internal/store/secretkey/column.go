@@ -58,6 +58,8 @@ func columns() []column {
 		newColumn("device", "id", "proxy_url", one(func(key string) string { return postern.DeviceID(key).ProxyPlace() })),
 		newColumn("link", "id", "code", one(func(key string) string { return postern.LinkID(key).CodePlace() })),
 		newColumn("idempotency", "workspace_id, method, path, key", "answer", answer),
+		newColumn("session_request", "id", "input", one(postern.RequestPlace)),
+		newColumn("session_request", "id", "outcome", one(postern.RequestPlace)),
 		newColumn("media", "id", "source", source),
 		newColumn("media_upload", "media_id, device_id, kind", "upload", source),
 		newColumn("totp", "user_id", "secret", one(func(key string) string { return postern.UserID(key).AppPlace() })),

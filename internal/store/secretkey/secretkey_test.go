@@ -108,6 +108,10 @@ func sealedRows() []sealedRow {
 			1, 1)`},
 		{"media_upload.upload", "media med_1", `INSERT INTO media_upload (media_id, device_id, kind, upload, created_at)
 			VALUES ('med_1', 'dev_1', 'image', $1, 1)`},
+		{"session_request.input", "session_request req_1", `INSERT INTO session_request (id, workspace_id, device_id, kind,
+			input, outcome, expires_at, taken_at, method, path, key)
+			VALUES ('req_1', 'ws_1', 'dev_1', '', $1, $1, 1, 0, '', '', '')`},
+		{"session_request.outcome", "session_request req_1", `UPDATE session_request SET outcome = $1 WHERE id = 'req_1'`},
 		{"totp.secret", "totp usr_1", `INSERT INTO totp (user_id, secret) VALUES ('usr_1', $1)`},
 		{"passkey.kept", "passkey usr_1", `INSERT INTO passkey (id, user_id, name, kept, created_at)
 			VALUES ('p1', 'usr_1', 'x', $1, 1)`},

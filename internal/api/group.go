@@ -1,0 +1,162 @@
+package api
+
+import (
+	"context"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// groups are the operations on the groups that a device is in.
+type groups struct{ gateway *gateway.Gateway }
+
+type groupsInput struct {
+	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Paging
+}
+
+func (h groups) list(ctx context.Context, q *request, in *groupsInput) (*output[List[postern.GroupSummary]], error) {
+	return answerList(h.gateway.Groups.List(ctx, q.caller, in.ID, in.page()))
+}
+
+type createGroupInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newGroup
+}
+
+type newGroup struct {
+	_            struct{} `additionalProperties:"false"`
+	Subject      string   `json:"subject" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Support"`
+	Participants []string `json:"participants" nullable:"false" maxItems:"1023" doc:"Who to add: numbers, or the lid of people whose number is hidden. The account itself is always in the group." example:"[\"+15551234567\"]"`
+}
+
+func (h groups) create(ctx context.Context, q *request, in *createGroupInput) (*made[gateway.CreatedGroup], error) {
+	c, err := h.gateway.Groups.Create(ctx, q.caller, in.ID, gateway.NewGroup{
+		Subject: in.Body.Subject, Participants: in.Body.Participants,
+	}, q.idem)
+	return answerMade(c, err, func(g gateway.CreatedGroup) string { return groupPath(in.ID, g.ChatID) })
+}
+
+func groupPath(id postern.DeviceID, chat string) string {
+	return "/v1/devices/" + string(id) + "/groups/" + chat
+}
+
+// OneGroup names a group of a device.
+type OneGroup struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID string           `path:"chatId" doc:"The chat of the group." example:"group:120363041234567890"`
+}
+
+func (h groups) get(ctx context.Context, q *request, in *OneGroup) (*output[postern.Group], error) {
+	return answer(h.gateway.Groups.Get(ctx, q.caller, in.ID, in.ChatID))
+}
+
+type changeGroupInput struct {
+	OneGroup
+
+	Body groupChange
+}
+
+type groupChange struct {
+	_            struct{} `additionalProperties:"false"`
+	Subject      *string  `json:"subject,omitempty" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Support"`
+	Description  *string  `json:"description,omitempty" maxLength:"2048" doc:"Text about the group; \"\" removes it." example:"Questions about orders"`
+	AnnounceOnly *bool    `json:"announceOnly,omitempty" doc:"Whether only administrators may write." example:"true"`
+	AdminsEdit   *bool    `json:"adminsEdit,omitempty" doc:"Whether only administrators may change subject, description, picture and timer." example:"true"`
+	JoinApproval *bool    `json:"joinApproval,omitempty" doc:"Whether an administrator approves those who join by the invitation." example:"true"`
+	Disappearing *int     `json:"disappearing,omitempty" enum:"0,86400,604800,7776000" doc:"Seconds after which messages disappear: a day, a week or 90 days; 0 means never." example:"604800"`
+}
+
+func (h groups) update(ctx context.Context, q *request, in *changeGroupInput) (*output[postern.Group], error) {
+	b := in.Body
+	return answer(h.gateway.Groups.Change(ctx, q.caller, in.ID, in.ChatID, postern.GroupChange{
+		Subject: b.Subject, Description: b.Description, AnnounceOnly: b.AnnounceOnly, AdminsEdit: b.AdminsEdit,
+		JoinApproval: b.JoinApproval, Disappearing: b.Disappearing,
+	}))
+}
+
+type participantsInput struct {
+	OneGroup
+
+	Body participantsChange
+}
+
+type participantsChange struct {
+	_       struct{} `additionalProperties:"false"`
+	Add     []string `json:"add,omitempty" nullable:"false" maxItems:"1023" doc:"Who to add: numbers, or the lid of people whose number is hidden." example:"[\"+15551234567\"]"`
+	Remove  []string `json:"remove,omitempty" nullable:"false" maxItems:"1023" doc:"Who to remove." example:"[\"+15557654321\"]"`
+	Promote []string `json:"promote,omitempty" nullable:"false" maxItems:"1023" doc:"Who becomes an administrator." example:"[\"+15551234567\"]"`
+	Demote  []string `json:"demote,omitempty" nullable:"false" maxItems:"1023" doc:"Who is no longer an administrator." example:"[\"+15557654321\"]"`
+}
+
+// ParticipantOutcomes are what became of each participant of a change.
+type ParticipantOutcomes struct {
+	Data []postern.ParticipantOutcome `json:"data" nullable:"false" doc:"One outcome for each person and action."`
+}
+
+func (h groups) participants(ctx context.Context, q *request, in *participantsInput) (*output[ParticipantOutcomes], error) {
+	b := in.Body
+	list, err := h.gateway.Groups.ChangeParticipants(ctx, q.caller, in.ID, in.ChatID, gateway.ParticipantsChange{
+		Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote,
+	})
+	return answer(ParticipantOutcomes{list}, err)
+}
+
+func (h groups) invite(ctx context.Context, q *request, in *OneGroup) (*output[gateway.Invitation], error) {
+	return answer(h.gateway.Groups.Invite(ctx, q.caller, in.ID, in.ChatID))
+}
+
+type groupActInput struct {
+	OneGroup
+
+	Body *noMembers
+}
+
+func (h groups) resetInvite(ctx context.Context, q *request, in *groupActInput) (*output[gateway.Invitation], error) {
+	return answer(h.gateway.Groups.ResetInvite(ctx, q.caller, in.ID, in.ChatID))
+}
+
+// JoinRequests are those who want to join a group.
+type JoinRequests struct {
+	Data []postern.JoinRequest `json:"data" nullable:"false" doc:"The people who wait, in the network's order."`
+}
+
+func (h groups) requests(ctx context.Context, q *request, in *OneGroup) (*output[JoinRequests], error) {
+	list, err := h.gateway.Groups.Requests(ctx, q.caller, in.ID, in.ChatID)
+	return answer(JoinRequests{list}, err)
+}
+
+type answersInput struct {
+	OneGroup
+
+	Body requestAnswers
+}
+
+type requestAnswers struct {
+	_       struct{} `additionalProperties:"false"`
+	Approve []string `json:"approve,omitempty" nullable:"false" maxItems:"1023" doc:"Who becomes a member." example:"[\"+15551234567\"]"`
+	Reject  []string `json:"reject,omitempty" nullable:"false" maxItems:"1023" doc:"Who does not." example:"[\"+15557654321\"]"`
+}
+
+func (h groups) answer(ctx context.Context, q *request, in *answersInput) (*output[ParticipantOutcomes], error) {
+	list, err := h.gateway.Groups.AnswerRequests(ctx, q.caller, in.ID, in.ChatID, in.Body.Approve, in.Body.Reject)
+	return answer(ParticipantOutcomes{list}, err)
+}
+
+func (h groups) leave(ctx context.Context, q *request, in *groupActInput) (*nothing, error) {
+	return nil, h.gateway.Groups.Leave(ctx, q.caller, in.ID, in.ChatID)
+}
+
+type joinInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body joinGroup
+}
+
+type joinGroup struct {
+	_      struct{} `additionalProperties:"false"`
+	Invite string   `json:"invite" minLength:"1" maxLength:"200" doc:"The address of the invitation, or the code at its end." example:"Jt3mHkq0s7c9oWf2Yv1xZb"`
+}
+
+func (h groups) join(ctx context.Context, q *request, in *joinInput) (*created[gateway.JoinedGroup], error) {
+	return answerCreated(h.gateway.Groups.Join(ctx, q.caller, in.ID, in.Body.Invite, q.idem))
+}

@@ -1,0 +1,127 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/store"
+	asks "postern/internal/store/requests"
+)
+
+const aGroup = "/groups/group:120363041234567890"
+
+// theGroup is the only group of each device here.
+func theGroup() postern.Group {
+	return postern.Group{
+		GroupSummary: postern.GroupSummary{
+			ChatID: "group:120363041234567890", Subject: "Support", Size: 2, Role: postern.GroupAdmin, CreatedAt: 1795251600000,
+		},
+		Participants: []postern.Participant{
+			{PhoneNumber: "+15550001111", LID: "lid:123456789012346", Role: postern.GroupAdmin},
+			{PhoneNumber: "+15551234567", LID: "lid:123456789012345", Role: postern.GroupMember},
+		},
+	}
+}
+
+// grouped is a device that is in the group.
+func grouped(t *tenant) string {
+	id := connected(t)
+	d, err := t.db.Devices.ForEngine(t.t.Context(), postern.DeviceID(id))
+	if err == nil {
+		g := theGroup()
+		err = t.g.Sessions.NoteGroup(t.t.Context(), d, postern.GroupNotice{ChatID: g.ChatID, Seen: &g, Joins: true})
+	}
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return id
+}
+
+// member is the device of the tenant for the routes of groups.
+func member(t *tenant) string {
+	t.inGroup.Do(func() { t.grouped = grouped(t) })
+	return t.grouped
+}
+
+// answerRequests answers what callers ask the live sessions of devices, until ctx is done: there is one group.
+func answerRequests(ctx context.Context, g *gateway.Gateway, db *store.Store) {
+	table := g.Sessions.Requests()
+	waiting := table.Watch()
+	defer waiting.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-waiting.C():
+		}
+		for _, id := range waiting.Take() {
+			list, err := table.Take(ctx, postern.DeviceID(id), 10)
+			if err != nil {
+				continue
+			}
+			for _, r := range list {
+				_ = table.Answer(ctx, r, answerGroup(r))
+			}
+		}
+	}
+}
+
+func answerGroup(r asks.Request) (o asks.Outcome) {
+	who := postern.ParticipantOutcome{
+		PhoneNumber: "+15551234567", LID: "lid:123456789012345", Action: postern.AddParticipants, Status: postern.ParticipantDone,
+	}
+	var output any
+	switch gateway.GroupAction(r.Kind) {
+	case gateway.GroupGet, gateway.GroupChange:
+		output = theGroup()
+	case gateway.GroupCreate:
+		who.PhoneNumber, who.LID, who.Status = "+15557654321", "", postern.ParticipantNotAllowed
+		output = gateway.CreatedGroup{Group: theGroup(), Outcomes: []postern.ParticipantOutcome{who}}
+	case gateway.GroupParticipants:
+		output = []postern.ParticipantOutcome{who}
+	case gateway.GroupInvite:
+		output = gateway.Invitation{URL: "https://chat.example.com/Jt3mHkq0s7c9oWf2Yv1xZb"}
+	case gateway.GroupRequests:
+		output = []postern.JoinRequest{{LID: who.LID, RequestedAt: 1795251600000}}
+	case gateway.GroupLeave:
+		output = struct{}{}
+	case gateway.GroupJoin:
+		output = gateway.JoinedGroup{ChatID: theGroup().ChatID, Status: "joined"}
+	}
+	o.Output, _ = json.Marshal(output)
+	return o
+}
+
+// TestGroupRequestsAreChecked sends what no session is asked for.
+func TestGroupRequestsAreChecked(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("growth")
+	id := grouped(mine)
+	at := "/v1/devices/" + id + "/groups"
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		reason             postern.Reason
+	}{
+		{"POST", at, `{"subject":"","participants":[]}`, 422, postern.ValidationFailed},
+		{"POST", at, `{"subject":"A","participants":["anna"]}`, 422, postern.ValidationFailed},
+		{"POST", at, `{"subject":"A","participants":["group:1"]}`, 422, postern.ValidationFailed},
+		{"POST", at, `{"subject":"A"}`, 422, postern.ValidationFailed},
+		{"POST", at + "/join", `{"invite":"a b"}`, 422, postern.ValidationFailed},
+		{"GET", at + "/+15551234567", "", 404, postern.NotFound},
+		{"GET", at + "/group:x", "", 404, postern.NotFound},
+		{"PATCH", "/v1/devices/" + id + aGroup, `{"disappearing":5}`, 422, postern.ValidationFailed},
+		{"POST", "/v1/devices/" + id + aGroup + "/participants", `{}`, 200, ""},
+		{"POST", "/v1/devices/" + id + aGroup + "/requests", `{"approve":["x"]}`, 422, postern.ValidationFailed},
+	} {
+		mine.do(c.method, c.path, c.body).want(c.status, c.reason)
+	}
+	mine.do("POST", "/v1/devices/"+id+"/pause", "").want(http.StatusOK, "")
+	mine.do("GET", at, "").want(http.StatusOK, "")
+	mine.do("GET", "/v1/devices/"+id+aGroup, "").want(http.StatusConflict, postern.DeviceNotConnected)
+}

@@ -1,0 +1,56 @@
+package network
+
+import (
+	"context"
+	"errors"
+
+	"postern/internal/postern"
+)
+
+// Groups changes the groups of an account, over its live connection. Participants are numbers, or "lid:" and digits. All
+// methods may return [ErrNotConnected], and a [*GroupRefused] if the network refuses the request; after any other error
+// it is unknown whether the request had an effect.
+type Groups interface {
+	// Joined returns all groups that the account is in.
+	Joined(ctx context.Context) ([]postern.Group, error)
+	// Get returns a group that the account is in.
+	Get(ctx context.Context, chat string) (postern.Group, error)
+	// Create creates a group. The outcomes are those of participants that could not be added.
+	Create(ctx context.Context, subject string, participants []string) (postern.Group, []postern.ParticipantOutcome, error)
+	// Change changes one thing after the other, and stops at the first that is refused.
+	Change(ctx context.Context, chat string, c postern.GroupChange) error
+	// ChangeParticipants returns one outcome for each participant.
+	ChangeParticipants(
+		ctx context.Context, chat string, action postern.ParticipantAction, who []string,
+	) ([]postern.ParticipantOutcome, error)
+	// Invite returns the address of the invitation to a group, or that of a new one in place of it.
+	Invite(ctx context.Context, chat string, renew bool) (url string, err error)
+	// Requests returns who wants to join a group.
+	Requests(ctx context.Context, chat string) ([]postern.JoinRequest, error)
+	// Leave leaves a group.
+	Leave(ctx context.Context, chat string) error
+	// Join uses the code of an invitation. If the account is not in the group afterwards, an administrator has to approve.
+	Join(ctx context.Context, code string) (chat string, err error)
+}
+
+// GroupRefused is the error of a request about a group that the network has refused.
+type GroupRefused struct{ Why error }
+
+func (e *GroupRefused) Error() string { return e.Why.Error() }
+
+// Unwrap returns why the request was refused.
+func (e *GroupRefused) Unwrap() error { return e.Why }
+
+// Why requests about groups are refused.
+var (
+	ErrNoSuchGroup   = errors.New("there is no such group, or the account is not in it")
+	ErrGroupForbids  = errors.New("the account is not in the group, or is not one of its administrators")
+	ErrInviteUseless = errors.New("the invitation is not valid, or was replaced")
+	ErrTooManyAsks   = errors.New("the network limits how often it is asked")
+	ErrGroupRefused  = errors.New("the network refused the request")
+)
+
+// GroupUpdate is what became known about a group that the account is in. The network may report it more than once.
+type GroupUpdate struct{ postern.GroupNotice }
+
+func (GroupUpdate) update() {}

@@ -1,0 +1,50 @@
+package networktest
+
+import (
+	"context"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+)
+
+// noGroups are the groups of an account that is in none.
+type noGroups struct{}
+
+func none() error { return &network.GroupRefused{Why: network.ErrNoSuchGroup} }
+
+// Joined returns no group.
+func (noGroups) Joined(context.Context) ([]postern.Group, error) { return nil, nil }
+
+// Get refuses.
+func (noGroups) Get(context.Context, string) (postern.Group, error) { return postern.Group{}, none() }
+
+// Create refuses.
+func (noGroups) Create(
+	context.Context, string, []string,
+) (postern.Group, []postern.ParticipantOutcome, error) {
+	return postern.Group{}, nil, &network.GroupRefused{Why: network.ErrGroupRefused}
+}
+
+// Change refuses.
+func (noGroups) Change(context.Context, string, postern.GroupChange) error { return none() }
+
+// ChangeParticipants refuses.
+func (noGroups) ChangeParticipants(
+	context.Context, string, postern.ParticipantAction, []string,
+) ([]postern.ParticipantOutcome, error) {
+	return nil, none()
+}
+
+// Invite refuses.
+func (noGroups) Invite(context.Context, string, bool) (string, error) { return "", none() }
+
+// Requests refuses.
+func (noGroups) Requests(context.Context, string) ([]postern.JoinRequest, error) { return nil, none() }
+
+// Leave refuses.
+func (noGroups) Leave(context.Context, string) error { return none() }
+
+// Join refuses.
+func (noGroups) Join(context.Context, string) (string, error) {
+	return "", &network.GroupRefused{Why: network.ErrInviteUseless}
+}

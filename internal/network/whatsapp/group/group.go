@@ -1,0 +1,192 @@
+// Package group reads and changes the groups of an account, and reads the network's notices about them.
+package group
+
+import (
+	"context"
+
+	"postern/internal/network"
+	"postern/internal/postern"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// Groups implements [network.Groups].
+type Groups struct {
+	// Enter returns the client of the live connection, and must be left; ok is false if there is none.
+	Enter func() (cli *whatsmeow.Client, leave func(), ok bool)
+}
+
+var _ network.Groups = Groups{}
+
+// ask runs a request on the live connection. It does not end with ctx, because whatsmeow can end the program if a
+// request is canceled while its answer arrives. It ends with the connection, or when whatsmeow has waited long enough.
+func ask[T any](
+	ctx context.Context, g Groups, do func(context.Context, *whatsmeow.Client) (T, error),
+) (answer T, err error) {
+	cli, leave, ok := g.Enter()
+	if !ok {
+		return answer, network.ErrNotConnected
+	}
+	defer leave()
+	answer, err = do(context.WithoutCancel(ctx), cli)
+	return answer, refusal(err)
+}
+
+// Joined returns all groups that the account is in.
+func (g Groups) Joined(ctx context.Context) ([]postern.Group, error) {
+	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.Group, error) {
+		infos, err := cli.GetJoinedGroups(ctx)
+		list := make([]postern.Group, 0, len(infos))
+		for _, info := range infos {
+			list = append(list, Info(info, Own(cli)))
+		}
+		return list, err
+	})
+}
+
+// Get returns a group that the account is in.
+func (g Groups) Get(ctx context.Context, chat string) (postern.Group, error) {
+	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (postern.Group, error) {
+		info, err := cli.GetGroupInfo(ctx, address(chat))
+		if err != nil {
+			return postern.Group{}, err
+		}
+		return Info(info, Own(cli)), nil
+	})
+}
+
+// made is a new group, with those who could not be added.
+type made struct {
+	group    postern.Group
+	outcomes []postern.ParticipantOutcome
+}
+
+// Create creates a group.
+func (g Groups) Create(
+	ctx context.Context, subject string, participants []string,
+) (postern.Group, []postern.ParticipantOutcome, error) {
+	m, err := ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (made, error) {
+		people, missing, err := find(ctx, cli, participants)
+		if err != nil {
+			return made{}, err
+		}
+		info, err := cli.CreateGroup(ctx, whatsmeow.ReqCreateGroup{Name: subject, Participants: people})
+		if err != nil {
+			return made{}, err
+		}
+		failed, in := refused(info.Participants)
+		info.Participants = in
+		return made{Info(info, Own(cli)), append(
+			notFound(missing, postern.AddParticipants), outcomes(failed, postern.AddParticipants)...)}, nil
+	})
+	return m.group, m.outcomes, err
+}
+
+// refused separates the participants that could not be added from the others.
+func refused(list []types.GroupParticipant) (failed, in []types.GroupParticipant) {
+	for _, p := range list {
+		if p.Error != 0 {
+			failed = append(failed, p)
+		} else {
+			in = append(in, p)
+		}
+	}
+	return failed, in
+}
+
+// Change changes one thing after the other.
+func (g Groups) Change(ctx context.Context, chat string, c postern.GroupChange) error {
+	_, err := ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
+		jid := address(chat)
+		for _, do := range []func() error{
+			set(c.Subject, func(v string) error { return cli.SetGroupName(ctx, jid, v) }),
+			set(c.Description, func(v string) error { return cli.SetGroupTopic(ctx, jid, "", "", v) }),
+			set(c.AnnounceOnly, func(v bool) error { return cli.SetGroupAnnounce(ctx, jid, v) }),
+			set(c.AdminsEdit, func(v bool) error { return cli.SetGroupLocked(ctx, jid, v) }),
+			set(c.JoinApproval, func(v bool) error { return cli.SetGroupJoinApprovalMode(ctx, jid, v) }),
+			set(c.Disappearing, func(v int) error { return setTimer(ctx, cli, jid, v) }),
+		} {
+			if err := do(); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func set[T any](to *T, do func(T) error) func() error {
+	return func() error {
+		if to == nil {
+			return nil
+		}
+		return do(*to)
+	}
+}
+
+// ChangeParticipants adds, removes, promotes or demotes members, or answers those who want to join.
+func (g Groups) ChangeParticipants(
+	ctx context.Context, chat string, action postern.ParticipantAction, who []string,
+) ([]postern.ParticipantOutcome, error) {
+	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.ParticipantOutcome, error) {
+		people, missing, err := find(ctx, cli, who)
+		if err != nil || len(people) == 0 {
+			return notFound(missing, action), err
+		}
+		list, err := change(ctx, cli, address(chat), people, action)
+		return append(notFound(missing, action), outcomes(list, action)...), err
+	})
+}
+
+func change(
+	ctx context.Context, cli *whatsmeow.Client, jid types.JID, people []types.JID, action postern.ParticipantAction,
+) ([]types.GroupParticipant, error) {
+	switch action {
+	case postern.ApproveParticipants, postern.RejectParticipants:
+		return cli.UpdateGroupRequestParticipants(ctx, jid, people, whatsmeow.ParticipantRequestChange(action))
+	case postern.AddParticipants, postern.RemoveParticipants, postern.PromoteParticipants, postern.DemoteParticipants:
+	}
+	return cli.UpdateGroupParticipants(ctx, jid, people, whatsmeow.ParticipantChange(action))
+}
+
+// Invite returns the address of the invitation to a group.
+func (g Groups) Invite(ctx context.Context, chat string, renew bool) (string, error) {
+	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (string, error) {
+		return cli.GetGroupInviteLink(ctx, address(chat), renew)
+	})
+}
+
+// Requests returns who wants to join a group.
+func (g Groups) Requests(ctx context.Context, chat string) ([]postern.JoinRequest, error) {
+	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.JoinRequest, error) {
+		list, err := cli.GetGroupRequestParticipants(ctx, address(chat))
+		requests := make([]postern.JoinRequest, len(list))
+		for i, r := range list {
+			p, err := known(ctx, cli, r.JID)
+			if err != nil {
+				return nil, err
+			}
+			requests[i] = postern.JoinRequest{
+				PhoneNumber: p.PhoneNumber, LID: p.LID, RequestedAt: postern.TimeOf(r.RequestedAt.UTC()),
+			}
+		}
+		return requests, err
+	})
+}
+
+// Leave leaves a group.
+func (g Groups) Leave(ctx context.Context, chat string) error {
+	_, err := ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
+		return struct{}{}, cli.LeaveGroup(ctx, address(chat))
+	})
+	return err
+}
+
+// Join uses the code of an invitation.
+func (g Groups) Join(ctx context.Context, code string) (string, error) {
+	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (string, error) {
+		jid, err := cli.JoinGroupWithLink(ctx, code)
+		return chatOf(jid), err
+	})
+}

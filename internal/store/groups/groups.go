@@ -1,0 +1,184 @@
+// Package groups keeps the groups that devices are in.
+package groups
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Table has the groups of all devices.
+type Table struct{ db *db.DB }
+
+// Of returns the groups of a store.
+func Of(s *store.Store) Table { return Table{s.Engine()} }
+
+// List returns the groups that a device is in, in the order of their ids.
+func (t Table) List(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, p store.Page,
+) (list []postern.GroupSummary, err error) {
+	err = t.db.Rows(ctx, `SELECT summary FROM chat_group WHERE workspace_id = $1 AND device_id = $2 AND left_at = 0
+		AND chat_id > $3 ORDER BY chat_id LIMIT $4 + 0`, []any{ws, id, p.After, p.Limit}, func(r *sql.Rows) error {
+		var raw string
+		var g postern.GroupSummary
+		if err := r.Scan(&raw); err != nil {
+			return err
+		}
+		err := json.Unmarshal([]byte(raw), &g)
+		list = append(list, g)
+		return err
+	})
+	return list, err
+}
+
+// Subjects returns the names of groups of a device; those that are not known are missing.
+func (t Table) Subjects(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
+) (names map[string]string, err error) {
+	names = map[string]string{}
+	err = t.db.Rows(ctx, `SELECT chat_id, subject FROM chat_group WHERE workspace_id = $1 AND device_id = $2
+		LIMIT 5000`, []any{ws, id}, func(r *sql.Rows) error {
+		var chat, subject string
+		err := r.Scan(&chat, &subject)
+		names[chat] = subject
+		return err
+	})
+	return names, err
+}
+
+// Listed reports whether the groups of an account were listed.
+func (t Table) Listed(ctx context.Context, id postern.DeviceID, account string) (bool, error) {
+	return t.db.Exists(ctx, `SELECT count(*) FROM group_list WHERE device_id = $1 AND account = $2`, id, account)
+}
+
+// Unknown returns those of the groups that are not stored.
+func (t Table) Unknown(
+	ctx context.Context, id postern.DeviceID, list []postern.Group,
+) (unknown, known []postern.Group, err error) {
+	stored := map[string]bool{}
+	err = t.db.Rows(ctx, `SELECT chat_id FROM chat_group WHERE device_id = $1 AND left_at = 0`, []any{id},
+		func(r *sql.Rows) error {
+			var chat string
+			err := r.Scan(&chat)
+			stored[chat] = true
+			return err
+		})
+	for _, g := range list {
+		if stored[g.ChatID] {
+			known = append(known, g)
+		} else {
+			unknown = append(unknown, g)
+		}
+	}
+	return unknown, known, err
+}
+
+// Start stores groups that an account is in, and that they were listed. It makes no events, and leaves groups that are
+// stored as they are.
+func (t Table) Start(ctx context.Context, d postern.Device, list []postern.Group) error {
+	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error {
+		for _, g := range list {
+			if _, s, known, err := read(tx, d.ID, g.ChatID); err != nil || known && s.left == 0 {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if err := write(tx, d, g, standing{listed: 1}); err != nil {
+				return err
+			}
+		}
+		return tx.Exec(`INSERT INTO group_list (device_id, account) VALUES ($1, $2)
+			ON CONFLICT (device_id) DO UPDATE SET account = excluded.account`, d.ID, d.Account)
+	})))
+}
+
+// standing is what is known of the account in a group.
+type standing struct {
+	left   postern.Time // 0: it is in the group
+	listed int          // 1: no notice has said that it joined
+}
+
+func write(tx *db.Tx, d postern.Device, g postern.Group, s standing) error {
+	summary, err := json.Marshal(g.GroupSummary)
+	if err != nil {
+		return fmt.Errorf("encode a group: %w", err)
+	}
+	people, err := json.Marshal(g.Participants)
+	if err != nil {
+		return fmt.Errorf("encode the members of a group: %w", err)
+	}
+	return tx.Exec(`INSERT INTO chat_group (device_id, chat_id, workspace_id, subject, summary, participants, left_at,
+		listed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (device_id, chat_id) DO UPDATE SET subject = excluded.subject,
+		summary = excluded.summary, participants = excluded.participants, left_at = excluded.left_at,
+		listed = excluded.listed`, d.ID, g.ChatID, d.WorkspaceID, g.Subject, string(summary), string(people), s.left, s.listed)
+}
+
+// read returns a group as it is stored; ok is false if it is not.
+func read(tx *db.Tx, id postern.DeviceID, chat string) (g postern.Group, s standing, ok bool, err error) {
+	var summary, people string
+	err = tx.Row(`SELECT summary, participants, left_at, listed FROM chat_group WHERE device_id = $1 AND chat_id = $2`,
+		[]any{id, chat}, &summary, &people, &s.left, &s.listed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return g, s, false, nil
+	}
+	if err == nil {
+		err = errors.Join(
+			json.Unmarshal([]byte(summary), &g.GroupSummary), json.Unmarshal([]byte(people), &g.Participants))
+	}
+	return g, s, true, err
+}
+
+// Change is what became known about a group of a device.
+type Change struct {
+	Device postern.Device
+	ChatID string
+	At     postern.Time
+	Joins  bool // the network says that the account has just joined
+	Quiet  bool // makes no events
+	// Apply returns the group after the change, and the events about it. before is the zero Group if the group is not
+	// known. is tells whether the account was in it, as far as was reported, and stays whether it is afterwards.
+	Apply func(before postern.Group, is bool) (after postern.Group, stays bool, events []postern.Event, err error)
+}
+
+// Change stores a change with its events. If it changes nothing, no event is made: the network may report a change
+// more than once.
+func (t Table) Change(ctx context.Context, c Change) error {
+	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error {
+		before, s, known, err := read(tx, c.Device.ID, c.ChatID)
+		if err != nil {
+			return err
+		}
+		after, stays, events, err := c.Apply(before, known && s.left == 0 && (s.listed == 0 || !c.Joins))
+		if err != nil {
+			return err
+		}
+		switch {
+		case stays:
+			s.left = 0
+		case s.left == 0:
+			s.left = c.At
+		}
+		if c.Joins {
+			s.listed = 0
+		}
+		if err := write(tx, c.Device, after, s); err != nil {
+			return err
+		}
+		for _, e := range events {
+			if c.Quiet {
+				break
+			}
+			if err := store.RecordEvent(tx, e, c.At); err != nil {
+				return err
+			}
+		}
+		return nil
+	})))
+}
