@@ -45,7 +45,7 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	for _, c := range list.Data {
 		m := messageOf(c.Newest, names, gistLength)
 		if m.Name = c.Name; postern.IsGroup(m.Chat) {
-			m.Name = "Group"
+			m.Name = cmp.Or(c.Name, "Group")
 		}
 		view.Chats = append(view.Chats, m)
 	}
@@ -95,7 +95,11 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return postern.Errorf(postern.NotFound, "this conversation does not exist")
 	}
 	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
-	view.Group = postern.IsGroup(chat)
+	if view.Group = postern.IsGroup(chat); view.Group {
+		if view.Name, err = d.g.Groups.Subject(r.Context(), v.caller, device, chat); err != nil {
+			return err
+		}
+	}
 	view.Send, view.Draft = reachable && v.may(postern.MessagesWrite), fresh(view.Draft)
 	if err := d.choose(r, v, &view); err != nil {
 		return err

@@ -92,6 +92,19 @@ func (g Groups) List(
 
 func groupPlace(s postern.GroupSummary) string { return s.ChatID }
 
+// Subject returns the name of a group; "" if it is not known.
+func (g Groups) Subject(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) (string, error) {
+	if err := c.Permit(postern.ContactsRead); err != nil {
+		return "", err
+	}
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return "", err
+	}
+	return g.groups().Subject(ctx, c.Workspace(), id, chat)
+}
+
 // Get asks the network for a group.
 func (g Groups) Get(ctx context.Context, c access.Caller, id postern.DeviceID, chat string) (postern.Group, error) {
 	if err := c.Permit(postern.ContactsRead); err != nil {
@@ -378,7 +391,7 @@ func (g Sessions) NoteGroup(ctx context.Context, d postern.Device, n postern.Gro
 	own := postern.Participant{PhoneNumber: d.PhoneNumber}
 	return g.groups().Change(ctx, groups.Change{
 		Device: d, ChatID: n.ChatID, At: g.time(), Joins: n.Joins, Quiet: !d.Receive.Groups,
-		Apply: func(before postern.Group, is bool) (postern.Group, bool, []postern.Event, error) {
+		Apply: func(before postern.Group, is postern.GroupStanding) (postern.Group, bool, []postern.Event, error) {
 			after, stays, list := n.Apply(before, is, own)
 			events := make([]postern.Event, len(list))
 			for i, e := range list {

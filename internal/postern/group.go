@@ -147,21 +147,33 @@ type GroupActor struct {
 	LID         Maybe `json:"lid" nullable:"true" doc:"Identifies the person even while the network hides the number." example:"lid:123456789012345"`
 }
 
-// Apply returns a group after a notice, and what events report of the notice. is tells whether the account was known to
-// be in the group before. A notice that changes nothing is reported by no event. own is the account.
-func (n GroupNotice) Apply(before Group, is bool, own Participant) (after Group, stays bool, events []GroupEvent) {
+// GroupStanding is what an account is known to be in a group.
+type GroupStanding string
+
+// The standings.
+const (
+	GroupUnknown GroupStanding = ""
+	InGroup      GroupStanding = "in"
+	OutOfGroup   GroupStanding = "out"
+)
+
+// Apply returns a group after a notice, whether the account is in it then, and what events report of the notice. A
+// notice that changes nothing is reported by no event, and neither is one about a group that the account has left. own
+// is the account.
+func (n GroupNotice) Apply(
+	before Group, is GroupStanding, own Participant,
+) (after Group, stays bool, events []GroupEvent) {
 	before.ChatID = n.ChatID
-	if n.Seen != nil {
-		after = *n.Seen
-		if !is {
-			return after, true, n.events(after, GroupEvent{Type: GroupJoined})
-		}
-		return after, true, n.events(after, before.differences(after)...)
-	}
-	if n.Left {
-		if !is && before.CreatedAt != 0 { // known already
-			return before, false, nil
-		}
+	switch {
+	case n.Seen != nil && is == InGroup && before.CreatedAt == 0: // only notices were known
+		return *n.Seen, true, nil
+	case n.Seen != nil && is == InGroup:
+		return *n.Seen, true, n.events(*n.Seen, before.differences(*n.Seen)...)
+	case n.Seen != nil:
+		return *n.Seen, true, n.events(*n.Seen, GroupEvent{Type: GroupJoined})
+	case is == OutOfGroup:
+		return before, false, nil
+	case n.Left:
 		after = before
 		after.act(RemoveParticipants, append(n.Participants, own), own)
 		return after, false, n.events(after, GroupEvent{Type: GroupLeft})

@@ -23,7 +23,7 @@ func TestGroupNotices(t *testing.T) {
 	later := start
 	later.Subject, later.Participants = "B", []postern.Participant{member("+1000002", "member"), own, ben}
 	people := func(p ...postern.Participant) []postern.Participant { return p }
-	g, is := postern.Group{}, false
+	g, is := postern.Group{}, postern.GroupUnknown
 	for i, step := range []struct {
 		notice postern.GroupNotice
 		want   string
@@ -36,18 +36,40 @@ func TestGroupNotices(t *testing.T) {
 		{postern.GroupNotice{Action: "remove", Participants: people(postern.Participant{LID: ben.LID})}, "group.participants remove[]"},
 		{postern.GroupNotice{Seen: &later}, "group.updated[announceOnly description subject] group.participants add[+1000003] group.participants demote[+1000002]"},
 		{postern.GroupNotice{Left: true, Participants: people(own)}, "group.left"},
+		{postern.GroupNotice{Change: postern.GroupChange{Subject: new("not ours")}}, ""},
 	} {
 		step.notice.ChatID = "group:1"
 		var events []postern.GroupEvent
 		for _, want := range []string{step.want, ""} {
-			g, is, events = step.notice.Apply(g, is, own)
+			var stays bool
+			if g, stays, events = step.notice.Apply(g, is, own); stays {
+				is = postern.InGroup
+			} else {
+				is = postern.OutOfGroup
+			}
 			if got := told(events); got != want {
 				t.Errorf("%d: %s\nwant %s", i, got, want)
 			}
 		}
 	}
-	if is || g.Size != 2 || len(g.Participants) != 2 || g.Subject != "B" {
+	if is != postern.OutOfGroup || g.Size != 2 || len(g.Participants) != 2 || g.Subject != "B" {
 		t.Errorf("in the end %v %+v", is, g)
+	}
+}
+
+// What notices said of a group that was not known becomes complete without an event.
+func TestGroupKnownInPart(t *testing.T) {
+	t.Parallel()
+	own := member("+1000001", "member")
+	n := postern.GroupNotice{ChatID: "group:1", Action: "add", Participants: []postern.Participant{member("+1000002", "member")}}
+	part, stays, events := n.Apply(postern.Group{}, postern.GroupUnknown, own)
+	if !stays || told(events) != "group.participants add[+1000002]" {
+		t.Errorf("%v %s", stays, told(events))
+	}
+	whole := postern.Group{GroupSummary: postern.GroupSummary{ChatID: "group:1", Subject: "A", CreatedAt: 1}}
+	got, stays, events := postern.GroupNotice{ChatID: "group:1", Seen: &whole}.Apply(part, postern.InGroup, own)
+	if !stays || len(events) > 0 || got.Subject != "A" {
+		t.Errorf("%v %s %+v", stays, told(events), got)
 	}
 }
 

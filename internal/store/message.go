@@ -361,16 +361,18 @@ func (s chatSummaries) Discard() { clear(s) }
 
 // Chat is the conversation of a device with a person or a group.
 type Chat struct {
-	Name   string // of the last sender, on the network; "" before the first inbound message, and of a group
+	Name   string // of the last sender, on the network, or of the group; "" if it is not known
 	Newest postern.Message
 	Place  int64 // in the list
 }
 
 // chatsOf selects the chats of a device through their newest messages. Chats whose newest
 // message belongs to an earlier number of the device are not among them.
-const chatsOf = `SELECT ` + messageColumns + `, n, coalesce((SELECT i.from_name FROM message i
+const chatsOf = `SELECT ` + messageColumns + `, n, coalesce(CASE WHEN substr(m.chat_id, 1, 6) = 'group:'
+		THEN (SELECT g.subject FROM chat_group g WHERE g.device_id = m.device_id AND g.chat_id = m.chat_id)
+		ELSE (SELECT i.from_name FROM message i
 		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC
-		LIMIT 1), '')
+		LIMIT 1) END, '')
 	FROM message m WHERE n IN (SELECT c.newest FROM chat c WHERE c.device_id = $2 AND c.newest < $3
 		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC
 		LIMIT $4 + 0)
@@ -388,9 +390,7 @@ func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.
 	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
 		var c Chat
 		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
-		if c.Newest = m; postern.IsGroup(m.ChatID) {
-			c.Name = "" // the sender is one of many
-		}
+		c.Newest = m
 		list = append(list, c)
 		return cmp.Or(err, size.add(m))
 	})

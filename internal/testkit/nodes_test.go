@@ -2,15 +2,18 @@ package testkit_test
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"postern/internal/config"
+	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store/migrated"
@@ -48,6 +51,52 @@ func TestTwoServersShareOneDatabase(t *testing.T) {
 	}
 	if got := len(hooks.AwaitCount(postern.MessageSent, 12)); got != 12 {
 		t.Errorf("%d events of 12 messages", got)
+	}
+}
+
+// Each server asks the session of a device, wherever it runs. One idempotency key creates one group, whichever servers
+// get the requests.
+func TestEachServerAsksSessions(t *testing.T) {
+	t.Parallel()
+	first, second := twoServers(t)
+	c := first.Workspace("growth")
+	d := linkMoving(t, c, phone)
+	testkit.Eventually(t, "the device stays where it is", func() (bool, any) {
+		owners := ownersOf(t, string(first.Config.DatabaseURL))
+		return len(owners) == 1, owners
+	})
+	ids := map[string]bool{}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i := range 6 {
+		at := []*testkit.Client{c, c.At(second)}[i%2]
+		all.Go(func() {
+			body := map[string]any{"subject": "Support", "participants": []string{ann}}
+			a := at.Do("POST", path(d, "/groups"), body, "Idempotency-Key", "one")
+			var g gateway.CreatedGroup
+			if a.Status == http.StatusConflict { // the first request is still running
+				return
+			}
+			if err := json.Unmarshal(a.Body, &g); err != nil || a.Status != http.StatusCreated {
+				t.Errorf("%d %s", a.Status, a.Body)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ids[g.ChatID] = true
+		})
+	}
+	all.Wait()
+	if groups := first.Vendor.Groups(ann); len(groups) != 1 || len(ids) != 1 {
+		t.Fatalf("%d groups, told of %v", len(groups), ids)
+	}
+	for chat := range ids {
+		for _, at := range []*testkit.Client{c, c.At(second)} {
+			var g postern.Group
+			at.Call("GET", path(d, "/groups/"+chat), nil, 200, &g)
+			if g.Subject != "Support" || g.Size != 2 {
+				t.Errorf("the group is %+v", g)
+			}
+		}
 	}
 }
 

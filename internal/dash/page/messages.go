@@ -215,7 +215,7 @@ func (v ChatView) path() string { return chatPath(v.Device, v.Chat) }
 
 func (v ChatView) title() string {
 	switch {
-	case v.Group:
+	case v.Group && v.Name == "":
 		return "Group"
 	case v.Name == "":
 		return v.Chat

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -37,19 +38,16 @@ func (t Table) List(
 	return list, err
 }
 
-// Subjects returns the names of groups of a device; those that are not known are missing.
-func (t Table) Subjects(
-	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
-) (names map[string]string, err error) {
-	names = map[string]string{}
-	err = t.db.Rows(ctx, `SELECT chat_id, subject FROM chat_group WHERE workspace_id = $1 AND device_id = $2
-		LIMIT 5000`, []any{ws, id}, func(r *sql.Rows) error {
-		var chat, subject string
-		err := r.Scan(&chat, &subject)
-		names[chat] = subject
-		return err
-	})
-	return names, err
+// Subject returns the name of a group; "" if it is not known.
+func (t Table) Subject(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat string,
+) (subject string, err error) {
+	err = t.db.One(ctx, `SELECT subject FROM chat_group WHERE workspace_id = $1 AND device_id = $2 AND chat_id = $3`,
+		ws, id, chat).Scan(&subject)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return subject, err
 }
 
 // Listed reports whether the groups of an account were listed.
@@ -105,6 +103,18 @@ type standing struct {
 	listed int          // 1: no notice has said that it joined
 }
 
+// reported is what events have reported of the account in the group. A group that is known from a list was not joined as
+// far as they tell.
+func (s standing) reported(known, joins bool) postern.GroupStanding {
+	switch {
+	case !known || joins && s.listed == 1:
+		return postern.GroupUnknown
+	case s.left > 0:
+		return postern.OutOfGroup
+	}
+	return postern.InGroup
+}
+
 func write(tx *db.Tx, d postern.Device, g postern.Group, s standing) error {
 	summary, err := json.Marshal(g.GroupSummary)
 	if err != nil {
@@ -142,9 +152,10 @@ type Change struct {
 	At     postern.Time
 	Joins  bool // the network says that the account has just joined
 	Quiet  bool // makes no events
-	// Apply returns the group after the change, and the events about it. before is the zero Group if the group is not
-	// known. is tells whether the account was in it, as far as was reported, and stays whether it is afterwards.
-	Apply func(before postern.Group, is bool) (after postern.Group, stays bool, events []postern.Event, err error)
+	// Apply returns the group after the change, whether the account is in it then, and the events about it. before is
+	// the zero Group if the group is not known, and is what events have reported.
+	Apply func(before postern.Group, is postern.GroupStanding) (after postern.Group, stays bool, events []postern.Event,
+		err error)
 }
 
 // Change stores a change with its events. If it changes nothing, no event is made: the network may report a change
@@ -155,8 +166,8 @@ func (t Table) Change(ctx context.Context, c Change) error {
 		if err != nil {
 			return err
 		}
-		after, stays, events, err := c.Apply(before, known && s.left == 0 && (s.listed == 0 || !c.Joins))
-		if err != nil {
+		after, stays, events, err := c.Apply(before, s.reported(known, c.Joins))
+		if err != nil || known && stays == (s.left == 0) && !c.Joins && reflect.DeepEqual(before, after) {
 			return err
 		}
 		switch {
