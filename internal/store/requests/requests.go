@@ -157,7 +157,7 @@ func (t Table) Waiting(ctx context.Context, id postern.DeviceID) (bool, error) {
 		AND expires_at > $2 LIMIT 1) AS waiting`, id, postern.TimeOf(t.db.Now()))
 }
 
-// Answer records the outcome of a request. A refusal frees its idempotency key.
+// Answer records the outcome of a request. A refusal frees its idempotency key, and an unknown outcome does not.
 func (t Table) Answer(ctx context.Context, r Request, o Outcome) error {
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -167,7 +167,7 @@ func (t Table) Answer(ctx context.Context, r Request, o Outcome) error {
 		tx.Wake(Answered, r.ID)
 		err := tx.Exec(`UPDATE session_request SET outcome = $2 WHERE id = $1`, r.ID,
 			t.box.Seal(raw, postern.RequestPlace(r.ID)))
-		if err != nil || o.Reason == "" {
+		if err != nil || o.Reason == "" || o.Reason == postern.NetworkTimeout {
 			return err
 		}
 		return tx.Exec(`DELETE FROM idempotency WHERE workspace_id = $1 AND EXISTS (SELECT 1 FROM session_request r

@@ -169,6 +169,10 @@ func TestRequestWithAKey(t *testing.T) {
 		if _, ok, err := table.Wait(t.Context(), ws, "req_1"); !ok || err != nil {
 			t.Errorf("the outcome is gone: %v", err)
 		}
+		check(t, table.Answer(t.Context(), r, requests.Outcome{Reason: postern.NetworkTimeout, Detail: "unknown"}))
+		if err := table.Put(t.Context(), request(s, "req_2", time.Minute), once()); !errors.Is(err, store.ErrAlreadyDone) {
+			t.Errorf("an unknown outcome frees the key: %v", err)
+		}
 		check(t, table.Answer(t.Context(), r, requests.Outcome{Reason: postern.GroupNotAllowed, Detail: "no"}))
 		if o, ok, _ := table.Wait(t.Context(), ws, "req_1"); !ok || postern.ReasonOf(o.Err()) != postern.GroupNotAllowed {
 			t.Errorf("outcome %+v", o)
