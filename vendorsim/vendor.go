@@ -113,6 +113,7 @@ type core struct {
 	groups   map[string]*group // by id
 	passkeys map[number]bool   // numbers that ask for a passkey before they are linked
 	names    map[number]string
+	moments  []Moment
 	shared   map[number]*appState
 	echoed   map[number]*echoes
 	withheld map[number]bool // numbers whose phones do not share the key of the app state

@@ -45,6 +45,7 @@ func unchecked() map[string]string {
 		"gateway.Sessions.Confirm":       engine,
 		"gateway.Sessions.EndLink":       engine,
 		"gateway.Sessions.Linked":        engine,
+		"gateway.Sessions.ForgetChecks":  engine,
 		"gateway.Sessions.GroupsListed":  engine,
 		"gateway.Sessions.ListGroups":    engine,
 		"gateway.Sessions.NoteGroup":     engine,

@@ -210,7 +210,10 @@ func routes() map[string]route {
 			t.do("DELETE", devices+id+"/link", "").want(http.StatusNoContent, "")
 			return devices + id + "/link/stream", ""
 		}},
-		"listGroups": {"GET", 200, true, at(devices, member, "/groups", "")},
+		"checkNumbers": {"POST", 200, true, at(devices, member, "/contacts/check", `{"phoneNumbers":["+15551234567"]}`)},
+		"showTyping":   {"POST", 204, true, at(devices, member, "/chats/+15551234567/typing", `{"typing":"text"}`)},
+		"rejectCall":   {"POST", 204, true, at(devices, member, "/calls/3EB0A1B2C3D4E5F60718/reject", "{}")},
+		"listGroups":   {"GET", 200, true, at(devices, member, "/groups", "")},
 		"createGroup": {"POST", 201, true, at(
 			devices, member, "/groups", `{"subject":"Support","participants":["+15551234567","+15557654321"]}`)},
 		"joinGroup":          {"POST", 200, true, at(devices, member, "/groups/join", `{"invite":"Jt3mHkq0s7c9oWf2Yv1xZb"}`)},

@@ -75,6 +75,14 @@ func answerGroup(r asks.Request) (o asks.Outcome) {
 		PhoneNumber: "+15551234567", LID: "lid:123456789012345", Action: postern.AddParticipants, Status: postern.ParticipantDone,
 	}
 	var output any
+	switch r.Kind {
+	case gateway.CheckNumbers:
+		output = []postern.CheckedNumber{
+			{PhoneNumber: "+15551234567", Exists: true, NetworkNumber: "+15551234567", LID: "lid:123456789012345"},
+		}
+	case gateway.ShowTyping, gateway.RejectCall:
+		output = struct{}{}
+	}
 	switch gateway.GroupAction(r.Kind) {
 	case gateway.GroupGet, gateway.GroupChange:
 		output = theGroup()

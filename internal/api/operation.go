@@ -37,8 +37,12 @@ func add[I, O any](a *API, route, id, summary string,
 }
 
 func tagOf(path string) string {
-	if strings.HasPrefix(path, "/v1/devices/{id}/groups") {
+	rest, nested := strings.CutPrefix(path, "/v1/devices/{id}/")
+	switch first, _, _ := strings.Cut(rest, "/"); {
+	case nested && first == "groups":
 		return "groups"
+	case nested && (first == "contacts" || first == "chats" || first == "calls"):
+		return "contacts"
 	}
 	return strings.Split(path, "/")[2]
 }

@@ -19,6 +19,7 @@ func calls() map[string]string {
 		"openLink": "Links.Open", "getLink": "Links.Get", "openLinkPage": "LinkPages.Open",
 		"answerPasskey": "Links.AnswerPasskey", "cancelLink": "Links.Cancel", "getLinkSVG": "Links.Code",
 		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",
+		"checkNumbers": "Contacts.Check", "showTyping": "Contacts.Type", "rejectCall": "Contacts.Reject",
 		"listGroups": "Groups.List", "createGroup": "Groups.Create", "joinGroup": "Groups.Join", "getGroup": "Groups.Get",
 		"updateGroup": "Groups.Change", "changeParticipants": "Groups.ChangeParticipants", "getInvite": "Groups.Invite",
 		"resetInvite": "Groups.ResetInvite", "listJoinRequests": "Groups.Requests",

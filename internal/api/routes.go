@@ -16,6 +16,7 @@ func (a *API) routes() {
 
 	g, taken := a.gateway, status(http.StatusAccepted)
 	devices, links, groups, messages := devices{g}, links{g, a.streams, a.baseURL, a.code}, groups{g}, messages{g}
+	contacts := contacts{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
 	files := files{g, a.throttle, a.uploads, a.problems, a.baseURL}
@@ -38,6 +39,10 @@ func (a *API) routes() {
 	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", links.svg, gives(spec.SVG))
 	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", links.png, gives(spec.PNG))
 	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
+
+	add(a, "POST "+device+"/contacts/check", "checkNumbers", "Find out which numbers are on the network", contacts.check)
+	add(a, "POST "+device+"/chats/{chatId}/typing", "showTyping", "Show that the account types", contacts.typing)
+	add(a, "POST "+device+"/calls/{callId}/reject", "rejectCall", "Reject a call", contacts.reject)
 
 	add(a, "GET "+device+"/groups", "listGroups", "List the groups of a device", groups.list, compressed)
 	add(a, "POST "+device+"/groups", "createGroup", "Create a group", groups.create, creates)

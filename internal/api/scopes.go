@@ -26,6 +26,9 @@ func scopes() map[string][]postern.Scope {
 		"getLinkSVG":           {postern.DevicesWrite},
 		"getLinkPNG":           {postern.DevicesWrite},
 		"streamLink":           {postern.DevicesRead}, // its codes need more, too
+		"checkNumbers":         {postern.ContactsWrite},
+		"showTyping":           {postern.MessagesWrite},
+		"rejectCall":           {postern.MessagesWrite},
 		"listGroups":           {postern.ContactsRead},
 		"createGroup":          {postern.ContactsWrite},
 		"joinGroup":            {postern.ContactsWrite},

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"unicode/utf8"
 
@@ -12,7 +10,6 @@ import (
 	"postern/internal/postern"
 	"postern/internal/store"
 	"postern/internal/store/groups"
-	"postern/internal/store/requests"
 )
 
 // GroupAction is a request about groups that the live session of a device carries out.
@@ -120,7 +117,7 @@ func (g Groups) Create(
 	if err := c.Permit(postern.ContactsWrite); err != nil {
 		return Created[CreatedGroup]{}, err
 	}
-	return askOnce[CreatedGroup](ctx, g, c, id, idem, GroupCreate, func() (GroupInput, error) {
+	return askOnce[CreatedGroup](ctx, g.core, c, id, idem, string(GroupCreate), func() (GroupInput, error) {
 		if err := checkSubject(in.Subject); err != nil {
 			return GroupInput{}, err
 		}
@@ -276,7 +273,7 @@ func (g Groups) Join(
 	if err := c.Permit(postern.ContactsWrite); err != nil {
 		return Created[JoinedGroup]{}, err
 	}
-	return askOnce[JoinedGroup](ctx, g, c, id, idem, GroupJoin, func() (GroupInput, error) {
+	return askOnce[JoinedGroup](ctx, g.core, c, id, idem, string(GroupJoin), func() (GroupInput, error) {
 		code, err := postern.ParseInvite(invite)
 		return GroupInput{Code: code}, err
 	})
@@ -286,7 +283,7 @@ func (g Groups) Join(
 func askGroup[T any](
 	ctx context.Context, g Groups, c access.Caller, id postern.DeviceID, action GroupAction, in GroupInput,
 ) (answer T, err error) {
-	made, err := askOnce[T](ctx, g, c, id, nil, action, func() (GroupInput, error) {
+	made, err := askOnce[T](ctx, g.core, c, id, nil, string(action), func() (GroupInput, error) {
 		if in.ChatID != "" {
 			chat, err := postern.ParseChat(in.ChatID)
 			if err != nil || !postern.IsGroup(chat) {
@@ -299,72 +296,7 @@ func askGroup[T any](
 	return made.Value, err
 }
 
-// ticket names the request whose outcome a caller waits for.
-type ticket struct {
-	Request string `json:"request"`
-}
-
-// askOnce is askGroup for a request that may have an idempotency key: then a retry waits for the outcome of the first
-// request. A refusal frees the key.
-func askOnce[T any](
-	ctx context.Context, g Groups, c access.Caller, id postern.DeviceID, idem *Idempotency, action GroupAction,
-	input func() (GroupInput, error),
-) (answer Created[T], err error) {
-	d, err := g.devices().get(ctx, c, id)
-	if err != nil {
-		return answer, err
-	}
-	t, err := create(ctx, g.core, c.Workspace(), idem, func() (ticket, func(*store.Once) error, error) {
-		return g.request(ctx, d, action, input)
-	})
-	if err != nil {
-		return answer, err
-	}
-	outcome, ok, err := g.requests().Wait(ctx, c.Workspace(), t.Value.Request)
-	if err != nil {
-		return answer, err
-	}
-	if !ok {
-		return answer, postern.Errorf(postern.NetworkTimeout,
-			"the network did not answer within 20 seconds; look whether the request had an effect before you repeat it")
-	}
-	g.requests().Forget(c.Workspace(), t.Value.Request)
-	if err := outcome.Err(); err != nil {
-		return answer, err
-	}
-	answer.Replayed = t.Replayed
-	return answer, json.Unmarshal(outcome.Output, &answer.Value)
-}
-
-// request prepares a request to the live session of a device.
-func (g Groups) request(
-	ctx context.Context, d postern.Device, action GroupAction, input func() (GroupInput, error),
-) (t ticket, commit func(*store.Once) error, err error) {
-	in, err := input()
-	if err != nil {
-		return t, nil, err
-	}
-	if d.Status != postern.Connected {
-		return t, nil, postern.Errorf(
-			postern.DeviceNotConnected, "the device is %s; groups can be read and changed while it is connected", d.Status)
-	}
-	raw, err := json.Marshal(in)
-	if err != nil {
-		return t, nil, fmt.Errorf("encode a request: %w", err)
-	}
-	t.Request = postern.NewRequestID()
-	r := requests.Request{
-		ID: t.Request, WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Kind: string(action), Input: raw,
-		ExpiresAt: g.time().Add(requests.Timeout),
-	}
-	return t, func(once *store.Once) error { return g.requests().Put(ctx, r, once) }, nil
-}
-
-func (g *core) groups() groups.Table     { return groups.Of(g.db) }
-func (g *core) requests() requests.Table { return requests.Of(g.db, g.box) }
-
-// Requests returns the requests to live sessions.
-func (g Sessions) Requests() requests.Table { return g.requests() }
+func (g *core) groups() groups.Table { return groups.Of(g.db) }
 
 // GroupsListed reports whether the groups of a device's account were listed since it was linked.
 func (g Sessions) GroupsListed(ctx context.Context, d postern.Device) (bool, error) {

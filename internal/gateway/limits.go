@@ -18,6 +18,7 @@ const (
 
 	maxEmoji = 64 // bytes: the longest emoji that are one character have about 40
 
+	checksKept    = 24 * time.Hour // of numbers
 	defaultExpiry = 24 * time.Hour
 	indexEvery    = time.Second     // after all words are written
 	indexRest     = 4               // pause between chunks of words, as a multiple of the time of a chunk

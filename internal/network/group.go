@@ -45,6 +45,7 @@ func (e *GroupRefused) Unwrap() error { return e.Why }
 var (
 	ErrNoSuchGroup   = errors.New("there is no such group, or the account is not in it")
 	ErrGroupForbids  = errors.New("the account is not in the group, or is not one of its administrators")
+	ErrNoSuchCall    = errors.New("no such call rings")
 	ErrInviteUseless = errors.New("the invitation is not valid, or was replaced")
 	ErrTooManyAsks   = errors.New("the network limits how often it is asked")
 	ErrGroupRefused  = errors.New("the network refused the request")

@@ -82,6 +82,16 @@ type Session interface {
 	// Groups reads and changes the groups of the account.
 	Groups() Groups
 
+	// CheckNumbers asks which of the numbers are on the network, and returns one answer for each. Its errors are those of
+	// [Groups].
+	CheckNumbers(ctx context.Context, numbers []string) ([]postern.CheckedNumber, error)
+
+	// Typing shows in a chat that the account types or records, or no longer does. Nobody confirms it.
+	Typing(ctx context.Context, chat string, t postern.Typing) error
+
+	// RejectCall rejects a call that rings. [ErrNoSuchCall] means that it does not.
+	RejectCall(ctx context.Context, callID string) error
+
 	// Unlink removes this companion from the account. It requires a live
 	// connection.
 	Unlink(ctx context.Context) error

@@ -62,3 +62,25 @@ func checkNumbers(pointer string, list []string) ([]string, error) {
 	}
 	return numbers, nil
 }
+
+// MaxCheckedNumbers is how many numbers one request may check.
+const MaxCheckedNumbers = 50
+
+// CheckedNumber tells whether a number is on the network.
+type CheckedNumber struct {
+	PhoneNumber   string `json:"phoneNumber" doc:"The number that was asked about, as + and digits." example:"+15551234567"`
+	Exists        bool   `json:"exists" doc:"Whether the number is on the network." example:"true"`
+	NetworkNumber Maybe  `json:"networkNumber" nullable:"true" doc:"The number as the network writes it, to which messages go. In some countries it differs from the one that was asked about. Null if it is not on the network." example:"+15551234567"`
+	LID           Maybe  `json:"lid" nullable:"true" doc:"Identifies the person even while the network hides the number." example:"lid:123456789012345"`
+	BusinessName  Maybe  `json:"businessName" nullable:"true" doc:"The verified name of a business; null for other accounts." example:"Acme"`
+}
+
+// Typing is what an account shows in a chat before it writes.
+type Typing string
+
+// What is shown.
+const (
+	TypingText   Typing = "text"
+	TypingVoice  Typing = "voice"
+	TypingPaused Typing = "paused"
+)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"postern/internal/postern"
@@ -27,8 +28,11 @@ func (w *window) wait(limit postern.Rate, now time.Time) time.Duration {
 }
 
 // pacer remembers the recent sends of a device. It outlives the device's
-// connections, but not the process. Only the sending goroutine uses it.
-type pacer struct{ all, fresh window }
+// connections, but not the process.
+type pacer struct {
+	mu         sync.Mutex
+	all, fresh window
+}
 
 // takePacer returns the pacer of a device for one connection. The caller must pass it
 // to keepPacer when nothing sends any more.
@@ -60,12 +64,17 @@ func (e *Engine) forgetPacers() {
 
 // rested reports whether nothing was sent in the last minute.
 func (p *pacer) rested(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.all.wait(0, now)
-	return len(p.all.sent) == 0
+	p.fresh.wait(0, now)
+	return len(p.all.sent)+len(p.fresh.sent) == 0
 }
 
 // take counts a message, or returns how long it has to wait.
 func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
 	wait := p.all.wait(pace.PerMinute, now)
 	if fresh {
@@ -76,6 +85,22 @@ func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
 	}
 	p.all.sent = append(p.all.sent, now)
 	if fresh {
+		p.fresh.sent = append(p.fresh.sent, now)
+	}
+	return 0
+}
+
+// takeFresh counts n numbers that are checked as new chats, or returns how long they have to wait. n is at most what the
+// pace allows in a minute.
+func (p *pacer) takeFresh(pace postern.Pace, n int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.fresh.wait(0, now)
+	if over := len(p.fresh.sent) + n - int(pace.NewChatsPerMinute); over > 0 && pace.NewChatsPerMinute > 0 {
+		return p.fresh.sent[over-1].Add(time.Minute).Sub(now)
+	}
+	for range n {
 		p.fresh.sent = append(p.fresh.sent, now)
 	}
 	return 0

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"postern/internal/gateway"
 	"postern/internal/network"
@@ -72,7 +74,7 @@ func (l *liveSession) takeSome() (int, error) {
 // answer carries out a request and records the outcome, even if the connection has ended.
 func (l *liveSession) answer(table requests.Table, r requests.Request) {
 	ctx := context.WithoutCancel(l.ctx)
-	output, err := l.groupRequest(ctx, r)
+	output, err := l.perform(ctx, r)
 	if err := table.Answer(ctx, r, outcomeOf(output, err)); err != nil {
 		l.e.log.Warn("the outcome of a request is lost", "device", l.id, "request", r.ID, "error", err)
 	}
@@ -82,7 +84,12 @@ func outcomeOf(output any, err error) (o requests.Outcome) {
 	if err == nil {
 		o.Output, err = json.Marshal(output)
 	}
-	if err != nil {
+	var slow *postern.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &slow):
+		o.Reason, o.Detail, o.RetryAfter = slow.Reason, slow.Detail, slow.RetryAfter
+	default:
 		o.Reason, o.Detail = refusedFor(err)
 	}
 	return o
@@ -97,6 +104,8 @@ func refusedFor(err error) (postern.Reason, string) {
 		return postern.NotFound, "there is no such group, or the account is not in it"
 	case errors.Is(err, network.ErrGroupForbids):
 		return postern.GroupNotAllowed, network.ErrGroupForbids.Error()
+	case errors.Is(err, network.ErrNoSuchCall):
+		return postern.NotFound, "no such call rings; it may have ended"
 	case errors.Is(err, network.ErrInviteUseless):
 		return postern.InviteNotValid, network.ErrInviteUseless.Error()
 	case errors.Is(err, network.ErrTooManyAsks):
@@ -107,115 +116,45 @@ func refusedFor(err error) (postern.Reason, string) {
 	return postern.NetworkTimeout, "the network did not answer; look whether the request had an effect before you repeat it"
 }
 
-// groupRequest carries out a request about groups, and returns its answer.
-func (l *liveSession) groupRequest(ctx context.Context, r requests.Request) (any, error) {
-	var in gateway.GroupInput
+// perform carries out a request, and returns its answer.
+func (l *liveSession) perform(ctx context.Context, r requests.Request) (any, error) {
+	switch r.Kind {
+	case gateway.CheckNumbers, gateway.ShowTyping, gateway.RejectCall:
+		return l.contactRequest(ctx, r)
+	}
+	return l.groupRequest(ctx, r)
+}
+
+// contactRequest carries out a request about people, and returns its answer.
+func (l *liveSession) contactRequest(ctx context.Context, r requests.Request) (any, error) {
+	var in gateway.ContactInput
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return nil, err
 	}
-	g := l.session.Groups()
-	switch gateway.GroupAction(r.Kind) {
-	case gateway.GroupGet:
-		return l.seen(ctx, in.ChatID, postern.Participant{})
-	case gateway.GroupCreate:
-		return l.createGroup(ctx, in)
-	case gateway.GroupChange:
-		if err := g.Change(ctx, in.ChatID, in.Change); err != nil {
-			return nil, err
-		}
-		return l.seen(ctx, in.ChatID, l.own(ctx))
-	case gateway.GroupParticipants:
-		return l.changeParticipants(ctx, in)
-	case gateway.GroupInvite:
-		url, err := g.Invite(ctx, in.ChatID, in.Renew)
-		return gateway.Invitation{URL: url}, err
-	case gateway.GroupRequests:
-		return g.Requests(ctx, in.ChatID)
-	case gateway.GroupLeave:
-		return struct{}{}, g.Leave(ctx, in.ChatID)
-	case gateway.GroupJoin:
-		return l.joinGroup(ctx, in.Code)
+	switch r.Kind {
+	case gateway.CheckNumbers:
+		return l.checkNumbers(ctx, in.Numbers)
+	case gateway.ShowTyping:
+		return struct{}{}, l.session.Typing(ctx, in.ChatID, in.Typing)
 	}
-	return nil, &network.GroupRefused{Why: network.ErrGroupRefused}
+	return struct{}{}, l.session.RejectCall(ctx, in.CallID)
 }
 
-// own returns the account; the zero value if it is not known at the moment.
-func (l *liveSession) own(ctx context.Context) postern.Participant {
-	d, _ := l.settings.now(ctx)
-	return postern.Participant{PhoneNumber: d.PhoneNumber}
-}
-
-// seen reads a group, and records it. by is who has changed it.
-func (l *liveSession) seen(ctx context.Context, chat string, by postern.Participant) (postern.Group, error) {
-	g, err := l.session.Groups().Get(ctx, chat)
-	if err != nil {
-		return g, err
-	}
-	return g, l.note(ctx, postern.GroupNotice{ChatID: g.ChatID, By: by, Seen: &g})
-}
-
-// note records what became known about a group.
-func (l *liveSession) note(ctx context.Context, n postern.GroupNotice) error {
-	d, err := l.settings.now(ctx)
-	if err != nil {
-		return err
-	}
-	return l.e.g.Sessions.NoteGroup(ctx, d, n)
-}
-
-func (l *liveSession) createGroup(ctx context.Context, in gateway.GroupInput) (any, error) {
-	g, outcomes, err := l.session.Groups().Create(ctx, in.Subject, in.Participants)
+// checkNumbers asks about numbers as fast as the device may start chats.
+func (l *liveSession) checkNumbers(ctx context.Context, numbers []string) (any, error) {
+	pace, err := l.paceOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if outcomes == nil {
-		outcomes = []postern.ParticipantOutcome{}
+	if most := int(pace.NewChatsPerMinute); most > 0 && len(numbers) > most {
+		return nil, &postern.Error{Reason: postern.RateLimited, RetryAfter: time.Minute, Detail: fmt.Sprintf(
+			"the device's pace for new chats allows %d checks per minute; check at most so many numbers at a time", most)}
 	}
-	return gateway.CreatedGroup{Group: g, Outcomes: outcomes}, l.note(ctx, postern.GroupNotice{
-		ChatID: g.ChatID, By: l.own(ctx), Seen: &g, Joins: true,
-	})
-}
-
-func (l *liveSession) changeParticipants(ctx context.Context, in gateway.GroupInput) (any, error) {
-	all := []postern.ParticipantOutcome{}
-	for _, step := range in.Steps {
-		outcomes, err := l.session.Groups().ChangeParticipants(ctx, in.ChatID, step.Action, step.Who)
-		if err != nil {
-			return nil, err
+	if wait := l.pacer.takeFresh(pace, len(numbers)); wait > 0 {
+		return nil, &postern.Error{
+			Reason: postern.RateLimited, RetryAfter: wait,
+			Detail: "checks count towards the device's pace for new chats; wait for the time in Retry-After, or check fewer numbers",
 		}
-		all = append(all, outcomes...)
 	}
-	return all, nil
-}
-
-func (l *liveSession) joinGroup(ctx context.Context, code string) (any, error) {
-	chat, err := l.session.Groups().Join(ctx, code)
-	if err != nil {
-		return nil, err
-	}
-	answer := gateway.JoinedGroup{ChatID: chat, Status: "joined"}
-	_, err = l.seen(ctx, chat, l.own(ctx))
-	if errors.Is(err, network.ErrGroupForbids) || errors.Is(err, network.ErrNoSuchGroup) {
-		answer.Status = "requested"
-		err = nil
-	}
-	return answer, err
-}
-
-// listGroups records all groups of an account that was linked since they were last listed.
-func (l *liveSession) listGroups() {
-	d, err := l.settings.now(l.ctx)
-	if err != nil || !d.Receive.Groups {
-		return
-	}
-	if listed, err := l.e.g.Sessions.GroupsListed(l.ctx, d); err != nil || listed {
-		return
-	}
-	list, err := l.session.Groups().Joined(l.ctx)
-	if err == nil {
-		err = l.e.g.Sessions.ListGroups(context.WithoutCancel(l.ctx), d, list)
-	}
-	if err != nil && l.ctx.Err() == nil {
-		l.e.log.Warn("the groups of a device are not listed yet", "device", l.id, "error", err)
-	}
+	return l.session.CheckNumbers(ctx, numbers)
 }

@@ -78,6 +78,7 @@ func server(url string, sandbox bool) *huma.Server {
 func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "devices", Description: "Linked messaging accounts"},
+		{Name: "contacts", Description: "People on the network, and what they see and hear at once"},
 		{Name: "groups", Description: "The groups that a device is in"},
 		{Name: "messages", Description: "Messages in both directions"},
 		{Name: "media", Description: "Files to send, and files that came with messages"},

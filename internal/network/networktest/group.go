@@ -48,3 +48,18 @@ func (noGroups) Leave(context.Context, string) error { return none() }
 func (noGroups) Join(context.Context, string) (string, error) {
 	return "", &network.GroupRefused{Why: network.ErrInviteUseless}
 }
+
+// CheckNumbers finds every number.
+func (*fakeSession) CheckNumbers(_ context.Context, numbers []string) ([]postern.CheckedNumber, error) {
+	list := make([]postern.CheckedNumber, len(numbers))
+	for i, n := range numbers {
+		list[i] = postern.CheckedNumber{PhoneNumber: n, Exists: true, NetworkNumber: postern.Maybe(n)}
+	}
+	return list, nil
+}
+
+// Typing shows nothing.
+func (*fakeSession) Typing(context.Context, string, postern.Typing) error { return nil }
+
+// RejectCall finds no call.
+func (*fakeSession) RejectCall(context.Context, string) error { return network.ErrNoSuchCall }

@@ -8,7 +8,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
-	"postern/internal/network/whatsapp/group"
+	"postern/internal/network/whatsapp/live"
 	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
@@ -26,7 +26,8 @@ type session struct {
 	name    string    // of the account
 	account types.JID // its address
 
-	requested requests // from the phone
+	requested requests     // from the phone
+	ringing   live.Ringing // calls
 
 	mu   sync.Mutex // guards the field below
 	live *conn      // the connection for sends; nil unless it is live
@@ -97,14 +98,30 @@ func (s *session) Unlink(ctx context.Context) error {
 }
 
 // Groups returns the groups of the account.
-func (s *session) Groups() network.Groups {
-	return group.Groups{Enter: func() (*whatsmeow.Client, func(), bool) {
-		c := s.liveConn()
-		if c == nil || !c.calls.Enter() {
-			return nil, nil, false
-		}
-		return c.cli, c.calls.Leave, true
-	}}
+func (s *session) Groups() network.Groups { return live.Groups{Enter: s.enter} }
+
+// enter returns the client of the live connection.
+func (s *session) enter() (cli *whatsmeow.Client, leave func(), ok bool) {
+	c := s.liveConn()
+	if c == nil || !c.calls.Enter() {
+		return nil, nil, false
+	}
+	return c.cli, c.calls.Leave, true
+}
+
+// CheckNumbers asks which numbers are on the network.
+func (s *session) CheckNumbers(ctx context.Context, numbers []string) ([]postern.CheckedNumber, error) {
+	return live.CheckNumbers(ctx, s.enter, numbers)
+}
+
+// Typing shows in a chat that the account types or records, or no longer does.
+func (s *session) Typing(ctx context.Context, chat string, t postern.Typing) error {
+	return live.Typing(ctx, s.enter, chat, t)
+}
+
+// RejectCall rejects a call that rings.
+func (s *session) RejectCall(ctx context.Context, callID string) error {
+	return s.ringing.Reject(ctx, s.enter, callID)
 }
 
 // unlink asks the vendor, whose answer races with the end of the link. whatsmeow's
@@ -163,15 +180,19 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:
 		return v.receipt(ctx, evt)
+	case *events.CallTerminate:
+		v.session.ringing.End(evt.CallID)
 	case *events.CallOffer:
+		v.session.ringing.Begin(evt.CallID, evt.CallCreator)
 		_, video := evt.Data.GetOptionalChildByTag("video")
 		return v.call(ctx, evt.BasicCallMeta, postern.Call{Video: video, Group: !evt.GroupJID.IsEmpty()})
 	case *events.CallOfferNotice:
+		v.session.ringing.Begin(evt.CallID, evt.CallCreator)
 		return v.call(ctx, evt.BasicCallMeta, postern.Call{Video: evt.Media == "video", Group: evt.Type == "group"})
 	case *events.MediaRetry:
 		return v.offered(ctx, evt)
 	case *events.JoinedGroup:
-		u, err := group.Joined(ctx, v.cli, evt)
+		u, err := live.Joined(ctx, v.cli, evt)
 		return err == nil && v.stores(ctx, u)
 	case *events.GroupInfo:
 		return v.groupChanged(ctx, evt)
@@ -191,7 +212,7 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 
 // groupChanged reports what a notice says about a group.
 func (v *run) groupChanged(ctx context.Context, evt *events.GroupInfo) bool {
-	list, err := group.Updates(ctx, v.cli, evt)
+	list, err := live.Updates(ctx, v.cli, evt)
 	for _, u := range list {
 		if !v.stores(ctx, u) {
 			return false

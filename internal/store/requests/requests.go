@@ -41,6 +41,8 @@ type Outcome struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	Reason postern.Reason  `json:"reason,omitempty"`
 	Detail string          `json:"detail,omitempty"`
+
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 // Err returns why the request was refused.
@@ -48,7 +50,7 @@ func (o Outcome) Err() error {
 	if o.Reason == "" {
 		return nil
 	}
-	return postern.Errorf(o.Reason, "%s", o.Detail)
+	return &postern.Error{Reason: o.Reason, Detail: o.Detail, RetryAfter: o.RetryAfter}
 }
 
 // Table has the requests. What they contain is encrypted.

@@ -1,5 +1,6 @@
-// Package group reads and changes the groups of an account, and reads the network's notices about them.
-package group
+// Package live has what is asked over the live connection of an account and answered at once: its groups, and numbers;
+// who types; calls. It also reads the network's notices about groups.
+package live
 
 import (
 	"context"
@@ -11,20 +12,20 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
+// Enter returns the client of the live connection, and must be left; ok is false if there is none.
+type Enter func() (cli *whatsmeow.Client, leave func(), ok bool)
+
 // Groups implements [network.Groups].
-type Groups struct {
-	// Enter returns the client of the live connection, and must be left; ok is false if there is none.
-	Enter func() (cli *whatsmeow.Client, leave func(), ok bool)
-}
+type Groups struct{ Enter }
 
 var _ network.Groups = Groups{}
 
 // ask runs a request on the live connection. It does not end with ctx, because whatsmeow can end the program if a
 // request is canceled while its answer arrives. It ends with the connection, or when whatsmeow has waited long enough.
 func ask[T any](
-	ctx context.Context, g Groups, do func(context.Context, *whatsmeow.Client) (T, error),
+	ctx context.Context, enter Enter, do func(context.Context, *whatsmeow.Client) (T, error),
 ) (answer T, err error) {
-	cli, leave, ok := g.Enter()
+	cli, leave, ok := enter()
 	if !ok {
 		return answer, network.ErrNotConnected
 	}
@@ -35,7 +36,7 @@ func ask[T any](
 
 // Joined returns all groups that the account is in.
 func (g Groups) Joined(ctx context.Context) ([]postern.Group, error) {
-	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.Group, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.Group, error) {
 		infos, err := cli.GetJoinedGroups(ctx)
 		list := make([]postern.Group, 0, len(infos))
 		for _, info := range infos {
@@ -47,7 +48,7 @@ func (g Groups) Joined(ctx context.Context) ([]postern.Group, error) {
 
 // Get returns a group that the account is in.
 func (g Groups) Get(ctx context.Context, chat string) (postern.Group, error) {
-	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (postern.Group, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (postern.Group, error) {
 		info, err := cli.GetGroupInfo(ctx, address(chat))
 		if err != nil {
 			return postern.Group{}, err
@@ -66,7 +67,7 @@ type made struct {
 func (g Groups) Create(
 	ctx context.Context, subject string, participants []string,
 ) (postern.Group, []postern.ParticipantOutcome, error) {
-	m, err := ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (made, error) {
+	m, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (made, error) {
 		people, missing, err := find(ctx, cli, participants)
 		if err != nil {
 			return made{}, err
@@ -97,7 +98,7 @@ func refused(list []types.GroupParticipant) (failed, in []types.GroupParticipant
 
 // Change changes one thing after the other.
 func (g Groups) Change(ctx context.Context, chat string, c postern.GroupChange) error {
-	_, err := ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
+	_, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
 		jid := address(chat)
 		for _, do := range []func() error{
 			set(c.Subject, func(v string) error { return cli.SetGroupName(ctx, jid, v) }),
@@ -129,7 +130,7 @@ func set[T any](to *T, do func(T) error) func() error {
 func (g Groups) ChangeParticipants(
 	ctx context.Context, chat string, action postern.ParticipantAction, who []string,
 ) ([]postern.ParticipantOutcome, error) {
-	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.ParticipantOutcome, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.ParticipantOutcome, error) {
 		people, missing, err := find(ctx, cli, who)
 		if err != nil || len(people) == 0 {
 			return notFound(missing, action), err
@@ -152,14 +153,14 @@ func change(
 
 // Invite returns the address of the invitation to a group.
 func (g Groups) Invite(ctx context.Context, chat string, renew bool) (string, error) {
-	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (string, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (string, error) {
 		return cli.GetGroupInviteLink(ctx, address(chat), renew)
 	})
 }
 
 // Requests returns who wants to join a group.
 func (g Groups) Requests(ctx context.Context, chat string) ([]postern.JoinRequest, error) {
-	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.JoinRequest, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.JoinRequest, error) {
 		list, err := cli.GetGroupRequestParticipants(ctx, address(chat))
 		requests := make([]postern.JoinRequest, len(list))
 		for i, r := range list {
@@ -177,7 +178,7 @@ func (g Groups) Requests(ctx context.Context, chat string) ([]postern.JoinReques
 
 // Leave leaves a group.
 func (g Groups) Leave(ctx context.Context, chat string) error {
-	_, err := ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
+	_, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
 		return struct{}{}, cli.LeaveGroup(ctx, address(chat))
 	})
 	return err
@@ -185,7 +186,7 @@ func (g Groups) Leave(ctx context.Context, chat string) error {
 
 // Join uses the code of an invitation.
 func (g Groups) Join(ctx context.Context, code string) (string, error) {
-	return ask(ctx, g, func(ctx context.Context, cli *whatsmeow.Client) (string, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (string, error) {
 		jid, err := cli.JoinGroupWithLink(ctx, code)
 		return chatOf(jid), err
 	})

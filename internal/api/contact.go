@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// contacts are the operations on people on the network.
+type contacts struct{ gateway *gateway.Gateway }
+
+type checkInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body checkNumbers
+}
+
+type checkNumbers struct {
+	_            struct{} `additionalProperties:"false"`
+	PhoneNumbers []string `json:"phoneNumbers" nullable:"false" minItems:"1" maxItems:"50" doc:"The numbers to look up." example:"[\"+15551234567\"]"`
+}
+
+// CheckedNumbers are the answers of the network.
+type CheckedNumbers struct {
+	Data []postern.CheckedNumber `json:"data" nullable:"false" doc:"One answer for each number, in the order of the request."`
+}
+
+func (h contacts) check(ctx context.Context, q *request, in *checkInput) (*output[CheckedNumbers], error) {
+	list, err := h.gateway.Contacts.Check(ctx, q.caller, in.ID, in.Body.PhoneNumbers)
+	return answer(CheckedNumbers{list}, err)
+}
+
+type typingInput struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID string           `path:"chatId" doc:"The chat, as in messages and events; %2B for a plus sign is accepted." example:"+15551234567"`
+	Body   newTyping
+}
+
+type newTyping struct {
+	_      struct{}       `additionalProperties:"false"`
+	Typing postern.Typing `json:"typing" enum:"text,voice,paused" doc:"What the account is shown to write: text, or a voice message; paused ends it." example:"text"`
+}
+
+func (h contacts) typing(ctx context.Context, q *request, in *typingInput) (*nothing, error) {
+	return nil, h.gateway.Contacts.Type(ctx, q.caller, in.ID, in.ChatID, in.Body.Typing)
+}
+
+type callActInput struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	CallID string           `path:"callId" doc:"Id of the call, as in call.received." example:"3EB0A1B2C3D4E5F60718"`
+	Body   *noMembers
+}
+
+func (h contacts) reject(ctx context.Context, q *request, in *callActInput) (*nothing, error) {
+	return nil, h.gateway.Contacts.Reject(ctx, q.caller, in.ID, in.CallID)
+}
