@@ -62,6 +62,7 @@ type savedAccount struct {
 	LastDevice      uint16    `json:"lastDevice"`
 	Banned          bool      `json:"banned"`
 	RestrictedUntil time.Time `json:"restrictedUntil"`
+	LimitedUntil    time.Time `json:"limitedUntil,omitzero"` // it may not start chats until then
 }
 
 func (v devices) saveAccount(a *account) {

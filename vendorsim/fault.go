@@ -30,6 +30,13 @@ const (
 	// ("restrict:5"): its connections are cut, and its logins are refused with 402 until then.
 	// "restrict:0" ends the ban.
 	FaultRestrict Fault = "restrict"
+	// FaultLimit keeps the account from writing to people who have never written to it, for a day or
+	// for the seconds of its argument ("limit:5"). Its companions are told, and messages are refused with 463.
+	FaultLimit Fault = "limit"
+	// FaultLimitSilently is FaultLimit without a word to the companions.
+	FaultLimitSilently Fault = "limit-silently"
+	// FaultUnlimit ends the limit, and tells the companions.
+	FaultUnlimit Fault = "unlimit"
 	// FaultOffline keeps the companions offline for half a minute, or for the seconds of its
 	// argument ("offline:5"): their connections are cut, and their logins are refused with 503
 	// until then. "offline:0" ends this.
@@ -93,6 +100,7 @@ const (
 	defaultRefusal     = 503
 	defaultOffline     = 30 * time.Second
 	defaultRestriction = time.Minute
+	defaultLimit       = 24 * time.Hour
 	// maxArmed is how many faults may wait for one account.
 	maxArmed = 1000
 )
@@ -187,6 +195,14 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 			left = time.Duration(argument) * time.Second
 		}
 		return func(a *account) { v.restrict(a, left) }, nil
+	case FaultLimit, FaultLimitSilently:
+		left := defaultLimit
+		if hasArg {
+			left = time.Duration(argument) * time.Second
+		}
+		return func(a *account) { v.limit(a, left, Fault(kind) == FaultLimit) }, nil
+	case FaultUnlimit:
+		return func(a *account) { v.limit(a, 0, true) }, nil
 	case FaultOffline:
 		left := defaultOffline
 		if hasArg {

@@ -104,6 +104,8 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 	case m.retry && m.parts[0].device != 0:
 		v.forward(cp, m, m.parts[0])
 		c.ack(n, nil)
+	case v.isLimited(cp.account, m.to):
+		c.ack(n, waBinary.Attrs{"error": statusLimited})
 	default:
 		v.take(ctx, c, n, m)
 	}

@@ -160,7 +160,7 @@ type faultInput struct {
 
 type newFault struct {
 	_    struct{} `additionalProperties:"false"`
-	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence" doc:"The fault to simulate." example:"drop"`
+	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence,limit,unlimit" doc:"The fault to simulate. limit keeps the account from starting chats for a day; unlimit ends that." example:"drop"`
 }
 
 func (h sandbox) fault(ctx context.Context, q *request, in *faultInput) (*nothing, error) {

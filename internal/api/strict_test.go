@@ -231,7 +231,7 @@ func TestEveryFaultIsTaken(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("enterprise")
 	device := connected(mine)
-	for _, kind := range []string{"drop", "logout", "ban", "restrict", "conflict", "silence"} {
+	for _, kind := range []string{"drop", "logout", "ban", "restrict", "conflict", "silence", "limit", "unlimit"} {
 		mine.do("POST", "/v1/sandbox/devices/"+device+"/faults",
 			fmt.Sprintf(`{"kind":%q}`, kind)).want(http.StatusNoContent,
 			"")

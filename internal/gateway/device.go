@@ -67,7 +67,7 @@ func (g Devices) Create(
 		}
 		d := postern.Device{
 			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(),
-			Status:  postern.Unlinked,
+			Status: postern.Unlinked, NewChats: postern.NewChats{Allowed: true},
 			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(),
 			CreatedAt: g.time(),
 		}

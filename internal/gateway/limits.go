@@ -19,6 +19,8 @@ const (
 	maxEmoji = 64 // bytes: the longest emoji that are one character have about 40
 
 	checksKept    = 24 * time.Hour // of numbers
+	limitTime     = 24 * time.Hour // after which an account may try to start a chat, if the network gave no time
+	limitChunk    = 100
 	defaultExpiry = 24 * time.Hour
 	indexEvery    = time.Second     // after all words are written
 	indexRest     = 4               // pause between chunks of words, as a multiple of the time of a chunk

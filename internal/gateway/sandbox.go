@@ -426,7 +426,7 @@ func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.De
 
 // SandboxFaults lists the ways in which the simulated vendor can misbehave.
 func SandboxFaults() []string {
-	return []string{"drop", "silence", "conflict", "restrict", "logout", "ban"}
+	return []string{"drop", "silence", "conflict", "restrict", "limit", "unlimit", "logout", "ban"}
 }
 
 // Offline disconnects the device from the simulated vendor for a number of seconds, at

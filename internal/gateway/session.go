@@ -100,6 +100,38 @@ func (g Sessions) event(
 	return &e, err
 }
 
+// SetNewChats records whether the account of a device may start chats.
+func (g Sessions) SetNewChats(ctx context.Context, id postern.DeviceID, n postern.NewChats) error {
+	d, err := g.db.Devices.ForEngine(ctx, id)
+	if err != nil {
+		return err
+	}
+	kind := postern.DeviceLimited
+	if n.Allowed {
+		kind, n.Until = postern.DeviceUnlimited, 0
+	}
+	d.NewChats = n
+	e, err := d.Event(kind)
+	if err != nil {
+		return err
+	}
+	return g.db.Devices.SetNewChats(ctx, store.SetNewChats{
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NewChats: n, At: g.time(), Event: e,
+	})
+}
+
+// LiftLimits lets accounts start chats again whose limit is over.
+func (g Sessions) LiftLimits(ctx context.Context) error {
+	now := g.time()
+	list, err := g.db.Devices.Limited(ctx, now, now.Add(-limitTime), limitChunk)
+	for _, id := range list {
+		if err := g.SetNewChats(ctx, id, postern.NewChats{Allowed: true}); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
 // Unlinked records that the vendor has confirmed the removal of a link, or that there was
 // nothing to remove.
 func (g Sessions) Unlinked(ctx context.Context, d postern.Device) error {

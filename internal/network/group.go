@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"errors"
+	"time"
 
 	"postern/internal/postern"
 )
@@ -54,4 +55,11 @@ var (
 // GroupUpdate is what became known about a group that the account is in. The network may report it more than once.
 type GroupUpdate struct{ postern.GroupNotice }
 
+// NewChats reports whether the account may write to people who have never written to it.
+type NewChats struct {
+	Allowed bool
+	Until   time.Time // when it may again; zero if the network did not say
+}
+
 func (GroupUpdate) update() {}
+func (NewChats) update()    {}

@@ -61,6 +61,7 @@ type Device struct {
 	Name            string            `json:"name" doc:"Name given by the owner." example:"Support"`
 	StatusReason    Maybe             `json:"statusReason" nullable:"true" doc:"Why the device is in this state." example:"socket-closed"`
 	RestrictedUntil Time              `json:"restrictedUntil" format:"date-time" nullable:"true" doc:"When the restriction ends, if the status is restricted and the network gave a time." example:"2026-11-21T10:00:00.000Z"`
+	NewChats        NewChats          `json:"newChats" doc:"Whether the account may write to people who have never written to it."`
 	Mode            string            `json:"mode" enum:"live,sandbox" doc:"Whether the account is on the real network or on the simulated one." example:"live"`
 	PhoneNumber     Maybe             `json:"phoneNumber" nullable:"true" doc:"The account's number, once linked." example:"+15550001111"`
 	DisplayName     Maybe             `json:"displayName" nullable:"true" doc:"The account's own name on the network." example:"Acme"`
@@ -87,6 +88,12 @@ func (d Device) WithoutLink() Desired {
 		return WantUnlink
 	}
 	return WantIdle
+}
+
+// NewChats tells whether an account may start chats. The vendor keeps some accounts from it for a time.
+type NewChats struct {
+	Allowed bool `json:"allowed" doc:"False while the network does not let the account start chats. Replies still work." example:"true"`
+	Until   Time `json:"until" format:"date-time" nullable:"true" doc:"When the account may start chats again; null if it may, or if the network gave no time." example:"2026-11-22T09:00:00.000Z"`
 }
 
 // Rate is a number per minute. Zero, which is null in JSON, means the operator's default.

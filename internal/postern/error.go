@@ -38,6 +38,7 @@ const (
 	LinkAlreadyOpen      Reason = "link-already-open"
 	GroupNotAllowed      Reason = "group-not-allowed"
 	InviteNotValid       Reason = "invite-not-valid"
+	NewChatsBlocked      Reason = "new-chats-blocked"
 	NetworkRefused       Reason = "network-refused"
 	NetworkTimeout       Reason = "network-timeout"
 	NoOpenLink           Reason = "no-open-link"

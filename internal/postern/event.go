@@ -43,6 +43,8 @@ const (
 	DeviceConflict     EventType = "device.conflict"
 	DeviceUnlinked     EventType = "device.unlinked"
 	DevicePaused       EventType = "device.paused"
+	DeviceLimited      EventType = "device.limited"
+	DeviceUnlimited    EventType = "device.unlimited"
 
 	WebhookVerification EventType = "webhook.verification"
 	WebhookTest         EventType = "webhook.test"
@@ -60,7 +62,7 @@ func EventTypes() []EventType {
 		GroupJoined, GroupLeft, GroupUpdated, GroupParticipants,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
-		DevicePaused,
+		DevicePaused, DeviceLimited, DeviceUnlimited,
 		WebhookDisabled,
 	}
 }

@@ -135,6 +135,12 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"Wait for the event device.connected, or send with whenDisconnected set to queue. A device whose status is unlinked, logged_out or banned must be linked first.",
 		"the device is disconnected; wait until it is connected, or send with whenDisconnected set to queue",
 	},
+	postern.NewChatsBlocked: {
+		"The network does not let this account write to people who have never written to it.",
+		"The network limits accounts that wrote to many strangers, or that people reported. The recipient has not written to this account.",
+		"Wait until newChats.allowed of the device is true, which device.unlimited reports. Replies, and messages to groups and to everybody who wrote before, still work.",
+		"the network does not let this account start chats until 2026-11-22T09:00:00.000Z; messages to people who wrote to it still work",
+	},
 	postern.DeviceAlreadyLinked: {
 		"The device is linked, or is being unlinked at the moment.",
 		"A request tried to open a link attempt for a device that is already linked.",

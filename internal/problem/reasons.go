@@ -39,6 +39,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.MethodNotAllowed:     {405, "METHOD_NOT_ALLOWED", "Method not allowed", cannot},
 	postern.NotAcceptable:        {406, "NOT_ACCEPTABLE", "Not acceptable", cannot},
 	postern.DeviceNotConnected:   {409, "DEVICE_NOT_CONNECTED", "Device not connected", cannot},
+	postern.NewChatsBlocked:      {409, "NEW_CHATS_BLOCKED", "No new chats at the moment", cannot},
 	postern.MessageNotCancelable: {409, "CONFLICT", "Message cannot be canceled", cannot},
 	postern.ActionNotPossible:    {409, "CONFLICT", "Action not possible", cannot},
 	postern.DeviceAlreadyLinked:  {409, "CONFLICT", "Device already linked", cannot},

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -280,7 +281,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 		_, err := l.e.db.Outbox.Expire(l.ctx, now, expireChunk)
 		return err
 	}
-	if err := l.failure(m.Message); err != nil {
+	if err := cmp.Or(l.failure(m.Message), l.blocked(m.Message)); err != nil {
 		return l.settleUnsent(m, err)
 	}
 	out, err := l.e.outbound(l.ctx, m.Message)
@@ -366,6 +367,7 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 		return nil
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
+		l.limited(rejected)
 		l.ended = &store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
 			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail}, Attempt: refusal(rejected.Code),
@@ -419,6 +421,36 @@ func (l *liveSession) finish() (err error) {
 	return err
 }
 
+// blocked returns the error of a message by which the account would start a chat, while the network does not allow it.
+func (l *liveSession) blocked(m postern.Message) error {
+	d, err := l.settings.now(l.ctx)
+	if err != nil || d.NewChats.Allowed || m.About != "" {
+		return err
+	}
+	starts, err := l.e.db.Outbox.StartsChat(l.ctx, m)
+	if err != nil || !starts {
+		return err
+	}
+	return &network.Rejected{
+		Code:   postern.RestrictedSender,
+		Detail: "the network does not let this account write to people who never wrote to it; it was not sent",
+	}
+}
+
+// limited records that the network does not let the account start chats, if a refusal says so.
+func (l *liveSession) limited(r *network.Rejected) {
+	if r.Code != postern.RestrictedSender {
+		return
+	}
+	d, err := l.settings.now(l.ctx)
+	if err == nil && d.NewChats.Allowed {
+		err = l.e.g.Sessions.SetNewChats(l.ctx, l.id, postern.NewChats{})
+	}
+	if err != nil && l.ctx.Err() == nil {
+		l.e.log.Warn("the limit of an account is not recorded", "device", l.id, "error", err)
+	}
+}
+
 // refusal returns the outcome of the attempt that a refusal ends. A message that ends unconfirmed
 // was not refused.
 func refusal(c postern.FailureCode) postern.AttemptOutcome {
@@ -437,7 +469,10 @@ func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
 				Code: postern.Unconfirmed, Detail: "it may have arrived, and cannot be repeated: " + r.Detail,
 			}
 		}
-		return l.settle(m, time.Time{}, err)
+		err = l.settle(m, time.Time{}, err)
+		if l.ended != nil {
+			l.ended.Refund = !m.FrameLeft
+		}
 	}
 	return err
 }

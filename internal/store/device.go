@@ -18,18 +18,20 @@ import (
 // needs. They are apart because lists of devices are read often and each column costs.
 const (
 	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at,
-		connected_at, last_seen_at, pace_minute, pace_new_chats, receive, restricted_until`
+		connected_at, last_seen_at, pace_minute, pace_new_chats, receive, restricted_until, limited_at, limited_until`
 	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn, crashes`
 )
 
 // scanDevice reads deviceColumns into d. The conversions to basic types keep database/sql
 // from using reflection for each column of each row.
 func scanDevice(s db.Scanner, d *postern.Device) error {
-	var perMinute, newChats, receive int64
+	var perMinute, newChats, receive, limited int64
 	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason),
 		(*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
 		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt),
-		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive, (*int64)(&d.RestrictedUntil))
+		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive, (*int64)(&d.RestrictedUntil), &limited,
+		(*int64)(&d.NewChats.Until))
+	d.NewChats.Allowed = limited == 0
 	if d.Status != postern.Restricted {
 		d.RestrictedUntil = 0 // of an earlier restriction
 	}
@@ -81,8 +83,8 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			return err
 		}
 		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-			0, 0, 0)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, $17, $18, $19, $20,
+			$21, $22, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
 			d.Pace.Or(postern.Pace{}).NewChatsPerMinute, receiveColumn{&d.Receive}.bits(), d.RestrictedUntil,
@@ -321,6 +323,49 @@ func (s Devices) SetState(ctx context.Context, o SetDeviceState) error {
 		err = s.failQueued(ctx, o.DeviceID, o.At)
 	}
 	return err
+}
+
+// SetNewChats is a change of whether an account may start chats, with the event that reports it.
+type SetNewChats struct {
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID
+	NewChats    postern.NewChats
+	At          postern.Time
+	Event       postern.Event
+}
+
+// SetNewChats records whether an account may start chats. It does nothing if that is known.
+func (s Devices) SetNewChats(ctx context.Context, o SetNewChats) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
+		limitedAt := o.At
+		if o.NewChats.Allowed {
+			limitedAt = 0
+		}
+		n, err := changeDevices(t, `UPDATE device SET limited_at = CAST($3 AS BIGINT), limited_until = CAST($4 AS BIGINT)
+			WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0 AND ((limited_at = 0) <> (CAST($3 AS BIGINT) = 0)
+			OR CAST($4 AS BIGINT) > 0 AND limited_until <> CAST($4 AS BIGINT))`,
+			o.WorkspaceID, o.DeviceID, limitedAt, o.NewChats.Until)
+		if err != nil || n == 0 {
+			return err
+		}
+		t.Wake(DeviceChanged, string(o.DeviceID))
+		return recordEvent(t, o.Event, o.At)
+	})))
+}
+
+// Limited returns up to limit devices whose accounts could not start chats, and may again: because the time that the
+// network gave is over, or because it gave none and the limit was reported before a time.
+func (s Devices) Limited(
+	ctx context.Context, now, before postern.Time, limit int,
+) (list []postern.DeviceID, err error) {
+	err = s.db.Rows(ctx, `SELECT id FROM device WHERE limited_at > 0 AND (limited_until > 0 AND limited_until <= $1
+		OR limited_until = 0 AND limited_at <= $2) LIMIT $3 + 0`, []any{now, before, limit}, func(r *sql.Rows) error {
+		var id postern.DeviceID
+		err := r.Scan(&id)
+		list = append(list, id)
+		return err
+	})
+	return list, err
 }
 
 // RequestUnlink marks a device as unlinked and asks the engine to remove its link at the

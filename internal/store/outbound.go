@@ -95,6 +95,9 @@ type room struct {
 	used   int            // of the month's quota
 	quota  int            // of the workspace in a month
 	mixed  bool           // see QueueMessage
+
+	limited bool         // its account may not start chats
+	until   postern.Time // when it may again; 0 if that is unknown
 }
 
 // refuseUnacceptable refuses the messages that the device's state or the quota does not
@@ -120,6 +123,12 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 			p.Refuse(err)
 			continue
 		}
+		if blocked, err := device.blocks(t, o.Message); err != nil {
+			return nil, err
+		} else if blocked != nil {
+			p.Refuse(blocked)
+			continue
+		}
 		accepted[o.account()]++
 		p.Value.mixed = device.mixed
 		rest = append(rest, p)
@@ -129,7 +138,8 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 
 var readRoom = db.NewStatement("device, workspace, in_month",
 	`SELECT d.id, d.workspace_id, @in_month, d.status, coalesce(m.messages, 0), p.plan, p.message_limit,
-	EXISTS (SELECT 1 FROM message w WHERE w.device_id = d.id AND w.lane IN (0, 2) AND w.status IN `+unsent+`)
+	EXISTS (SELECT 1 FROM message w WHERE w.device_id = d.id AND w.lane IN (0, 2) AND w.status IN `+unsent+`),
+	d.limited_at, d.limited_until
 	FROM [@rows CROSS JOIN] device d JOIN workspace p ON p.id = d.workspace_id
 	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @in_month
 	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
@@ -147,7 +157,10 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, err
 	}
 	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
 		c, one, ws := counter{}, room{known: true}, postern.Workspace{}
-		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used, &ws.Plan, &ws.Limits.Messages, &one.mixed)
+		var limitedAt int64
+		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used, &ws.Plan, &ws.Limits.Messages, &one.mixed,
+			&limitedAt, &one.until)
+		one.limited = limitedAt > 0
 		plan, _ := ws.Entitlement()
 		one.quota = plan.Messages
 		rooms[c] = one
@@ -170,6 +183,39 @@ func (o QueueMessage) check(device room) error {
 			"the plan's %d messages of this month are used up; the month ends at %s", device.quota, MonthEnd(o.Month))
 	}
 	return nil
+}
+
+// blocks returns the error that refuses a message by which an account would start a chat that may not, or nil.
+func (r room) blocks(t *db.Tx, m postern.Message) (refusal, err error) {
+	if !r.limited || !postern.IsDirect(m.ChatID) {
+		return nil, nil
+	}
+	starts, err := startsChat(m, func(query string, args []any, dst ...any) error { return t.Row(query, args, dst...) })
+	if err != nil || !starts {
+		return nil, err
+	}
+	until := ""
+	if r.until > 0 {
+		until = " until " + r.until.String()
+	}
+	return postern.Errorf(postern.NewChatsBlocked, "the network does not let this account start chats%s; "+
+		"messages to people who wrote to it still work", until), nil
+}
+
+// startsChat reports whether nobody has written in the chat of a message.
+func startsChat(m postern.Message, row func(query string, args []any, dst ...any) error) (bool, error) {
+	var written int
+	err := row(`SELECT count(*) FROM (SELECT 1 FROM message i WHERE i.device_id = $1 AND i.chat_id = $2
+		AND i.direction = 'inbound' AND `+current("i")+` LIMIT 1) AS written`, []any{m.DeviceID, m.ChatID}, &written)
+	return written == 0, err
+}
+
+// StartsChat reports whether a message is to a person who has never written to the account.
+func (s Outbox) StartsChat(ctx context.Context, m postern.Message) (bool, error) {
+	if !postern.IsDirect(m.ChatID) {
+		return false, nil
+	}
+	return startsChat(m, func(query string, args []any, dst ...any) error { return s.db.Row(ctx, query, args, dst...) })
 }
 
 // toConnect says what makes a device of a status accept messages.

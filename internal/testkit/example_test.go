@@ -86,6 +86,10 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	hooks.Await(postern.CallReceived)
 	letGroupsHappen(t, k, c, d, hooks)
 	letFilesHappen(t, k, c, d, hooks)
+	for _, f := range []string{"limit", "unlimit"} {
+		c.Call("POST", box+"/faults", map[string]any{"kind": f}, 204, nil)
+		hooks.Await(map[string]postern.EventType{"limit": postern.DeviceLimited, "unlimit": postern.DeviceUnlimited}[f])
+	}
 	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
 	c.Await(d.ID, postern.Restricted)
 	c.Call("POST", "/v1/messages", map[string]any{
@@ -97,7 +101,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
 		postern.MediaReadyEv, postern.MediaFailedEv, postern.CallReceived,
-		postern.GroupJoined, postern.GroupLeft, postern.GroupUpdated, postern.GroupParticipants,
+		postern.DeviceLimited, postern.DeviceUnlimited, postern.GroupJoined, postern.GroupLeft, postern.GroupUpdated, postern.GroupParticipants,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
 		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.MessageStarred,
 		postern.MessageUnstarred, postern.PollVote,

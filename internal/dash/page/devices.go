@@ -25,6 +25,9 @@ type Device struct {
 	Mode     string // "live" or "sandbox"; the latter is shown
 	LastSeen time.Time
 	Until    time.Time // when a restriction ends; zero if unknown or not restricted
+
+	Limited   bool      // the account may not start chats
+	LimitEnds time.Time // zero if unknown
 }
 
 // maxWords limits the length of a status that this package does not know.

@@ -196,6 +196,8 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return err == nil && v.stores(ctx, u)
 	case *events.GroupInfo:
 		return v.groupChanged(ctx, evt)
+	case *events.NotifyAccountReachoutTimelock:
+		return v.stores(ctx, network.NewChats{Allowed: !evt.IsActive, Until: evt.TimeEnforcementEnds.Time})
 	case *events.Connected:
 		return v.saw(ctx, authenticated)
 	case *events.OfflineSyncCompleted:

@@ -1,0 +1,55 @@
+package vendorsim
+
+import (
+	"fmt"
+	"time"
+
+	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// statusLimited refuses a message of an account that may not start chats.
+const statusLimited = 463
+
+// limit keeps an account from starting chats for a while; 0 ends that. The caller holds v.mu.
+func (v faults) limit(a *account, left time.Duration, tell bool) {
+	a.saved.LimitedUntil = time.Time{}
+	if left > 0 {
+		a.saved.LimitedUntil = now().Add(left)
+	}
+	v.devices.saveAccount(a)
+	if !tell {
+		return
+	}
+	for _, cp := range a.companions {
+		v.queues.deliverNotice(cp, "mex", types.ServerJID, waBinary.Node{
+			Tag: "update", Attrs: waBinary.Attrs{"op_name": "NotificationUserReachoutTimelockUpdate"},
+			Content: []byte(a.reachOut()),
+		})
+	}
+}
+
+// reachOut is what companions are told of the limit of their account.
+func (a *account) reachOut() string {
+	const form = `{"data":{"xwa2_notify_account_reachout_timelock":{"enforcement_type":"BULK_MESSAGING","is_active":%t%s}}}`
+	if a.saved.LimitedUntil.IsZero() {
+		return fmt.Sprintf(form, false, "")
+	}
+	return fmt.Sprintf(form, true, fmt.Sprintf(`,"time_enforcement_ends":"%d"`, a.saved.LimitedUntil.Unix()))
+}
+
+// isLimited reports whether an account may not write to a number: it may not start chats, and the number never wrote
+// to it.
+func (v messages) isLimited(a *account, to number) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !now().Before(a.saved.LimitedUntil) || to == a.number {
+		return false
+	}
+	for _, e := range v.ledger.entries {
+		if e.Account == a.number.String() && e.Peer == to.String() && e.Direction == Inbound {
+			return false
+		}
+	}
+	return true
+}
