@@ -25,6 +25,8 @@ var layers = map[string]string{
 	"internal/chaos":                    "*",
 	"internal/balance":                  "",
 	"internal/health":                   "",
+	"internal/alert":                    "internal/mail internal/postern internal/seal internal/store/alerts",
+	"internal/store/alerts":             "internal/db internal/postern internal/store",
 	"internal/metrics":                  "internal/health internal/postern internal/store",
 	"internal/doctor":                   "internal/health",
 	"internal/backup":                   "internal/db/dbcopy internal/media/blob internal/postern internal/store internal/store/transfer",

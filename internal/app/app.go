@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/alert"
 	"postern/internal/api"
 	"postern/internal/blackbox"
 	"postern/internal/config"
@@ -38,6 +39,7 @@ import (
 	"postern/internal/seal"
 	"postern/internal/session"
 	"postern/internal/store"
+	"postern/internal/store/alerts"
 	"postern/internal/trace"
 	"postern/internal/web"
 	"postern/internal/webhook"
@@ -57,6 +59,7 @@ const (
 
 	// The default retention.
 	keepEvents   = 30 * 24 * time.Hour
+	alertAfter   = 5 * time.Minute // see POSTERN_ALERT_AFTER
 	keepAudit    = 365 * 24 * time.Hour
 	keepMessages = 90 * 24 * time.Hour
 	keepMedia    = 30 * 24 * time.Hour
@@ -81,7 +84,8 @@ type App struct {
 	dispatcher *webhook.Dispatcher
 	vendor     *vendorsim.Spaces // nil outside of the sandbox
 	health     *health.State
-	checked    []health.Check // see Run
+	checked    []health.Check                            // see Run
+	alerts     []func(context.Context, alert.News) error // how the operator is told
 	registry   *prometheus.Registry
 	counts     *metrics.Metrics
 	tracer     *trace.Tracer // nil without traces
@@ -325,6 +329,9 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: web.NoteVisit,
 		Server: a.vitals, Later: a.later.Go,
 	}
+	if err := a.tellAlerts(); err != nil {
+		return nil, err
+	}
 	if err := a.connect(&pages); err != nil {
 		return nil, err
 	}
@@ -364,6 +371,28 @@ func (a *App) connect(pages *dash.Options) (err error) {
 		}
 	}
 	return nil
+}
+
+// tellAlerts sets how the operator is told what is wrong.
+func (a *App) tellAlerts() error {
+	if a.cfg.AlertURL != "" {
+		a.alerts = append(a.alerts, alert.Post(a.cfg.AlertURL))
+	}
+	if a.cfg.AlertMail != "" {
+		server, err := mail.New(a.cfg.SMTPURL)
+		if err != nil {
+			return fmt.Errorf("POSTERN_SMTP_URL: %w", err)
+		}
+		a.alerts = append(a.alerts, alert.Mail(server, a.cfg.AlertMail, a.cfg.BaseURL))
+	}
+	return nil
+}
+
+// watcher returns what tells the operator.
+func (a *App) watcher() *alert.Watcher {
+	return alert.New(alert.Options{
+		Table: alerts.Of(a.db), Now: a.db.Now, Log: a.log, After: cmp.Or(a.cfg.AlertAfter, alertAfter), Tell: a.alerts,
+	})
 }
 
 // vitals returns the process metrics that operators see in the dashboard.
@@ -477,6 +506,9 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return a.whileLeading(work, a.gateway.Maintenance.IndexWords) })
 	group.Go(func() error { return a.keys.run(work) })
+	if len(a.alerts) > 0 {
+		group.Go(func() error { return a.whileLeading(work, a.watcher().Run) })
+	}
 	group.Go(func() error { return a.whileLeading(work, a.keys.reseal) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })

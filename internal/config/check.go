@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // checkAddresses checks the addresses at which the server listens and is reached.
@@ -110,6 +112,30 @@ func (s *Server) checkNetworkURL() error {
 	return nil
 }
 
+// checkAlerts checks how operators are told what is wrong.
+func (s *Server) checkAlerts() error {
+	var errs []error
+	if s.AlertMail != "" {
+		if _, err := mail.ParseAddress(s.AlertMail); err != nil {
+			errs = append(errs, fmt.Errorf("POSTERN_ALERT_MAIL is %q, but must be one email address, such as "+
+				"night@example.com", s.AlertMail))
+		}
+		if s.SMTPURL == "" {
+			errs = append(errs, errors.New("POSTERN_ALERT_MAIL needs a mail server: set POSTERN_SMTP_URL"))
+		}
+	}
+	if s.AlertAfter != 0 && (s.AlertAfter < leastAlertAfter || s.AlertAfter > mostAlertAfter) {
+		errs = append(errs, fmt.Errorf("POSTERN_ALERT_AFTER must be from %s to %s, such as 5m", leastAlertAfter,
+			mostAlertAfter))
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	leastAlertAfter = time.Second
+	mostAlertAfter  = 24 * time.Hour
+)
+
 // checkForms checks the beginnings of addresses that contain secrets. Its errors do not show them.
 func (s *Server) checkForms() error {
 	var errs []error
@@ -120,6 +146,7 @@ func (s *Server) checkForms() error {
 		{"POSTERN_DATABASE_URL", s.DatabaseURL.Reveal(), []string{"postgres://", "postgresql://"}},
 		{"POSTERN_MEDIA_URL", s.MediaURL.Reveal(), []string{"file:///", "s3://"}},
 		{"POSTERN_SMTP_URL", s.SMTPURL.Reveal(), []string{"smtp://", "smtps://"}},
+		{"POSTERN_ALERT_URL", s.AlertURL.Reveal(), []string{"https://", "http://"}},
 	} {
 		if setting.value != "" && !beginsWithOne(setting.value, setting.begins) {
 			errs = append(errs, fmt.Errorf("%s must begin with %s", setting.name, strings.Join(setting.begins, " or ")))

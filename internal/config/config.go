@@ -145,6 +145,10 @@ type Server struct {
 	SignOn  SignOn      `embed:""`
 	SMTPURL seal.Secret `name:"smtp-url" env:"POSTERN_SMTP_URL" placeholder:"URL" help:"Mail server for invitations and forgotten passwords, such as smtp://user:password@mail.example.com:587?from=postern@example.com. Without it, links are shown to be passed on by hand. Prefer the environment variable."`
 
+	AlertURL   seal.Secret   `name:"alert-url" env:"POSTERN_ALERT_URL" placeholder:"URL" help:"Where to POST what is wrong with devices and webhook endpoints, once each, and once more when it is over: an address of yours, or of a chat system that shows the text of a webhook."`
+	AlertMail  string        `name:"alert-mail" env:"POSTERN_ALERT_MAIL" placeholder:"ADDRESS" help:"Email address that is told the same. It needs POSTERN_SMTP_URL."`
+	AlertAfter time.Duration `name:"alert-after" env:"POSTERN_ALERT_AFTER" default:"5m" placeholder:"DURATION" help:"How long something must be wrong before it is told (${default}; from 1s to 24h)."`
+
 	RetentionMessages Span `env:"POSTERN_RETENTION_MESSAGES" default:"90d" placeholder:"SPAN" help:"How long messages are kept (${default})."`
 	RetentionMedia    Span `env:"POSTERN_RETENTION_MEDIA" default:"30d" placeholder:"SPAN" help:"How long the files of received messages are kept, and uploaded ones after their last use (${default})."`
 	RetentionEvents   Span `env:"POSTERN_RETENTION_EVENTS" default:"30d" placeholder:"SPAN" help:"How long events are kept (${default})."`
@@ -169,6 +173,7 @@ func (s *Server) Validate() error {
 	if bool(s.Sandbox) && s.NetworkURL != "" {
 		errs = append(errs, errors.New("POSTERN_SANDBOX and POSTERN_NETWORK_URL cannot both be set"))
 	}
+	errs = append(errs, s.checkAlerts())
 	if s.ShutdownDelay < 0 || s.ShutdownDelay > maxShutdownDelay {
 		errs = append(errs, fmt.Errorf("POSTERN_SHUTDOWN_DELAY must be from 0s to %s, such as 5s", maxShutdownDelay))
 	}

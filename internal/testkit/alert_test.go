@@ -1,0 +1,100 @@
+package testkit_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/internal/postern"
+	"postern/internal/seal"
+	"postern/internal/testkit"
+	"postern/vendorsim"
+)
+
+// told is what an operator's address got.
+type told struct {
+	mu     sync.Mutex
+	refuse bool
+	lines  []string // state, kind and subject of each alert
+	texts  []string
+}
+
+func (o *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Text   string
+		Alerts []struct{ State, Kind, SubjectID, Summary string }
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refuse || json.NewDecoder(r.Body).Decode(&body) != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	o.texts = append(o.texts, body.Text)
+	for _, a := range body.Alerts {
+		o.lines = append(o.lines, a.State+" "+a.Kind+" "+a.SubjectID)
+	}
+}
+
+func (o *told) wait(t *testing.T, want ...string) {
+	t.Helper()
+	testkit.Eventually(t, "alerts "+strings.Join(want, ", "), func() (bool, any) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		got := slices.Clone(o.lines)
+		slices.Sort(got)
+		return slices.Equal(got, slices.Sorted(slices.Values(want))), got
+	})
+}
+
+// The operator is told once what is wrong, and once that it is over, across restarts of the server and outages of the
+// address.
+func TestOperatorsAreTold(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		operator := &told{refuse: true}
+		srv := httptest.NewServer(operator)
+		t.Cleanup(srv.Close)
+		k.Stop()
+		k.Config.AlertURL, k.Config.AlertAfter = seal.Secret(srv.URL+"/secret-token"), time.Second
+		k.Config.AlertMail = "night@example.com"
+		mails := k.BootWithMail()
+		c := k.Workspace("growth")
+		hooks := c.Receive("device.*")
+		d := c.Link(phone)
+		fault := func(f vendorsim.Fault) {
+			t.Helper()
+			if err := k.Vendor.Fault(t.Context(), phone, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fault("offline:3600")
+		if m := mails.Next(t); !strings.Contains(m.Text, "is not connected") || m.To != "night@example.com" {
+			t.Errorf("the mail is %+v", m)
+		}
+		k.Stop()
+		operator.mu.Lock()
+		operator.refuse = false
+		operator.mu.Unlock()
+		k.Boot()
+		down := "device-down " + string(d.ID)
+		operator.wait(t, "began "+down)
+		k.Stop()
+		k.Boot()
+		fault("offline:0")
+		c.Await(d.ID, postern.Connected)
+		operator.wait(t, "began "+down, "ended "+down)
+		fault("limit:3600")
+		hooks.Await(postern.DeviceLimited)
+		operator.wait(t, "began "+down, "ended "+down, "began device-limited "+string(d.ID))
+		for _, text := range operator.texts {
+			if strings.Contains(text, phone) {
+				t.Errorf("an alert names a number: %s", text)
+			}
+		}
+	})
+}
