@@ -22,6 +22,7 @@ func TestLinkedAccountIsListed(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")
 	c := link(t, v, alice)
+	until(t, v, "what the phone sent is acknowledged", func() bool { return v.Accounts()[0].Queued == 0 })
 	accounts := v.Accounts()
 	if len(accounts) != 1 {
 		t.Fatalf("accounts are %+v, want one", accounts)

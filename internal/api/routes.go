@@ -41,7 +41,7 @@ func (a *API) routes() {
 	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
 
 	add(a, "POST "+device+"/contacts/check", "checkNumbers", "Find out which numbers are on the network", contacts.check)
-	add(a, "POST "+device+"/chats/{chatId}/typing", "showTyping", "Show that the account types", contacts.typing)
+	add(a, "POST "+device+"/chats/{chatId}/typing", "showTyping", "Show that the account is typing", contacts.typing)
 	add(a, "POST "+device+"/calls/{callId}/reject", "rejectCall", "Reject a call", contacts.reject)
 
 	add(a, "GET "+device+"/groups", "listGroups", "List the groups of a device", groups.list, compressed)

@@ -42,8 +42,7 @@ func askOnce[T, I any](
 		return answer, err
 	}
 	if !ok {
-		return answer, postern.Errorf(postern.NetworkTimeout,
-			"the network did not answer within 20 seconds; look whether the request had an effect before you repeat it")
+		return answer, g.unanswered(ctx, c.Workspace(), t.Value.Request)
 	}
 	g.requests().Forget(c.Workspace(), t.Value.Request)
 	if err := outcome.Err(); err != nil {
@@ -51,6 +50,20 @@ func askOnce[T, I any](
 	}
 	answer.Replayed = t.Replayed
 	return answer, json.Unmarshal(outcome.Output, &answer.Value)
+}
+
+// unanswered returns the error of a request without an outcome.
+func (g *core) unanswered(ctx context.Context, ws postern.WorkspaceID, id string) error {
+	withdrawn, err := g.requests().Withdraw(ctx, ws, id)
+	switch {
+	case err != nil:
+		return err
+	case withdrawn:
+		return postern.Errorf(postern.DeviceNotConnected,
+			"the device was not ready for the request within 20 seconds; nothing happened, so try again")
+	}
+	return postern.Errorf(postern.NetworkTimeout,
+		"the network did not answer within 20 seconds; check whether the request had an effect before you repeat it")
 }
 
 // request prepares a request to the live session of a device.

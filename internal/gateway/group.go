@@ -320,9 +320,15 @@ func (g Sessions) ListGroups(ctx context.Context, d postern.Device, list []poste
 // NoteGroup records what became known about a group, with the events about what is new. Only after it has returned nil
 // may a notice be acknowledged to the network.
 func (g Sessions) NoteGroup(ctx context.Context, d postern.Device, n postern.GroupNotice) error {
-	own := postern.Participant{PhoneNumber: d.PhoneNumber}
+	if !d.Receive.Groups {
+		return nil
+	}
+	own, noticed := postern.Participant{PhoneNumber: d.PhoneNumber}, n.At
+	if n.Joins { // such a notice has no time
+		noticed = 0
+	}
 	return g.groups().Change(ctx, groups.Change{
-		Device: d, ChatID: n.ChatID, At: g.time(), Joins: n.Joins, Quiet: !d.Receive.Groups,
+		Device: d, ChatID: n.ChatID, At: g.time(), Noticed: noticed, Joins: n.Joins,
 		Apply: func(before postern.Group, is postern.GroupStanding) (postern.Group, bool, []postern.Event, error) {
 			after, stays, list := n.Apply(before, is, own)
 			events := make([]postern.Event, len(list))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -125,9 +126,7 @@ func (g Sessions) LiftLimits(ctx context.Context) error {
 	now := g.time()
 	list, err := g.db.Devices.Limited(ctx, now, now.Add(-limitTime), limitChunk)
 	for _, id := range list {
-		if err := g.SetNewChats(ctx, id, postern.NewChats{Allowed: true}); err != nil {
-			return err
-		}
+		err = errors.Join(err, g.SetNewChats(ctx, id, postern.NewChats{Allowed: true}))
 	}
 	return err
 }

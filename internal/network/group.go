@@ -16,6 +16,8 @@ type Groups interface {
 	Joined(ctx context.Context) ([]postern.Group, error)
 	// Get returns a group that the account is in.
 	Get(ctx context.Context, chat string) (postern.Group, error)
+	// Unknown returns how many numbers Create and ChangeParticipants have to look up on the network before they add them.
+	Unknown(ctx context.Context, who []string) (int, error)
 	// Create creates a group. The outcomes are those of participants that could not be added.
 	Create(ctx context.Context, subject string, participants []string) (postern.Group, []postern.ParticipantOutcome, error)
 	// Change changes one thing after the other, and stops at the first that is refused.

@@ -75,12 +75,17 @@ const (
 	RejectParticipants  ParticipantAction = "reject"
 )
 
+// LooksUp reports whether numbers that the account does not know are looked up for the action: members it knows.
+func (a ParticipantAction) LooksUp() bool {
+	return a == AddParticipants || a == ApproveParticipants || a == RejectParticipants
+}
+
 // ParticipantOutcome is what became of one participant of a change.
 type ParticipantOutcome struct {
 	PhoneNumber Maybe             `json:"phoneNumber" nullable:"true" doc:"Number of the person, if it is known." example:"+15551234567"`
 	LID         Maybe             `json:"lid" nullable:"true" doc:"Identifies the person, if the network has said how." example:"lid:123456789012345"`
 	Action      ParticipantAction `json:"action" enum:"add,remove,promote,demote,approve,reject" doc:"What was asked for." example:"add"`
-	Status      string            `json:"status" enum:"done,unchanged,not-allowed,not-found,failed" doc:"done; unchanged: nothing had to be done, or the person left the group lately; not-allowed: the person does not let others add them, so send them the invitation; not-found: the person is not on the network, not in the group, or did not ask to join; failed: the network refused it for another reason." example:"done"`
+	Status      string            `json:"status" enum:"done,unchanged,not-allowed,not-found,failed" doc:"done; unchanged: nothing had to be done, or the person left the group recently; not-allowed: the person does not let others add them, so send them the invitation; not-found: the person is not on the network, not in the group, or did not ask to join; failed: the network refused it for another reason." example:"done"`
 }
 
 // The outcomes of a participant.
@@ -158,20 +163,19 @@ const (
 )
 
 // Apply returns a group after a notice, whether the account is in it then, and what events report of the notice. A
-// notice that changes nothing is reported by no event, and neither is one about a group that the account has left. own
-// is the account.
+// notice that changes nothing is reported by no event, and neither is one about a part of a group that the account is
+// not known to be in. own is the account.
 func (n GroupNotice) Apply(
 	before Group, is GroupStanding, own Participant,
 ) (after Group, stays bool, events []GroupEvent) {
-	before.ChatID = n.ChatID
 	switch {
-	case n.Seen != nil && is == InGroup && before.CreatedAt == 0: // only notices were known
-		return *n.Seen, true, nil
 	case n.Seen != nil && is == InGroup:
 		return *n.Seen, true, n.events(*n.Seen, before.differences(*n.Seen)...)
-	case n.Seen != nil:
+	case n.Seen != nil && n.Joins:
 		return *n.Seen, true, n.events(*n.Seen, GroupEvent{Type: GroupJoined})
-	case is == OutOfGroup:
+	case n.Seen != nil && is == GroupUnknown: // it was not listed yet
+		return *n.Seen, true, nil
+	case is != InGroup:
 		return before, false, nil
 	case n.Left:
 		after = before

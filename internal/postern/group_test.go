@@ -28,7 +28,7 @@ func TestGroupNotices(t *testing.T) {
 		notice postern.GroupNotice
 		want   string
 	}{
-		{postern.GroupNotice{Seen: &start}, "group.joined"},
+		{postern.GroupNotice{Seen: &start, Joins: true}, "group.joined"},
 		{postern.GroupNotice{Change: postern.GroupChange{Description: new("x"), AnnounceOnly: new(true)}}, "group.updated[announceOnly description]"},
 		{postern.GroupNotice{Action: "add", Participants: people(ben, ann)}, "group.participants add[+1000003]"},
 		{postern.GroupNotice{Action: "promote", Participants: people(own, ann)}, "group.participants promote[+1000001]"},
@@ -57,19 +57,25 @@ func TestGroupNotices(t *testing.T) {
 	}
 }
 
-// What notices said of a group that was not known becomes complete without an event.
-func TestGroupKnownInPart(t *testing.T) {
+// A part of a group that is not known is ignored, and so is an answer that is older than the notice that the account
+// has left.
+func TestGroupNoticesWithoutAGroup(t *testing.T) {
 	t.Parallel()
 	own := member("+1000001", "member")
-	n := postern.GroupNotice{ChatID: "group:1", Action: "add", Participants: []postern.Participant{member("+1000002", "member")}}
-	part, stays, events := n.Apply(postern.Group{}, postern.GroupUnknown, own)
-	if !stays || told(events) != "group.participants add[+1000002]" {
-		t.Errorf("%v %s", stays, told(events))
-	}
+	add := postern.GroupNotice{ChatID: "group:1", Action: "add", Participants: []postern.Participant{member("+1000002", "member")}}
 	whole := postern.Group{GroupSummary: postern.GroupSummary{ChatID: "group:1", Subject: "A", CreatedAt: 1}}
-	got, stays, events := postern.GroupNotice{ChatID: "group:1", Seen: &whole}.Apply(part, postern.InGroup, own)
-	if !stays || len(events) > 0 || got.Subject != "A" {
-		t.Errorf("%v %s %+v", stays, told(events), got)
+	seen := postern.GroupNotice{ChatID: "group:1", Seen: &whole}
+	for _, tt := range []struct {
+		notice postern.GroupNotice
+		is     postern.GroupStanding
+		stays  bool
+	}{
+		{add, postern.GroupUnknown, false}, {add, postern.OutOfGroup, false}, {seen, postern.OutOfGroup, false},
+		{seen, postern.GroupUnknown, true},
+	} {
+		if _, stays, events := tt.notice.Apply(postern.Group{}, tt.is, own); stays != tt.stays || len(events) > 0 {
+			t.Errorf("%+v %s: %v %s", tt.notice, tt.is, stays, told(events))
+		}
 	}
 }
 

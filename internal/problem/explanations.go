@@ -137,7 +137,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.NewChatsBlocked: {
 		"The network does not let this account write to people who have never written to it.",
-		"The network limits accounts that wrote to many strangers, or that people reported. The recipient has not written to this account.",
+		"The network limits accounts that wrote to many strangers, or that people reported. This server has no message of the recipient to this account.",
 		"Wait until newChats.allowed of the device is true, which device.unlimited reports. Replies, and messages to groups and to everybody who wrote before, still work.",
 		"the network does not let this account start chats until 2026-11-22T09:00:00.000Z; messages to people who wrote to it still work",
 	},
@@ -173,7 +173,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.NetworkRefused: {
 		"The network refused the request.",
-		"The network answered the request with an error that has no reason of its own. Nothing was changed.",
+		"The network answered the request with an error that has no reason of its own. What it refused was not changed.",
 		"Check the values. If they are right, try the same on the account's phone, whose app often says why.",
 		"the network refused the request",
 	},
@@ -181,7 +181,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 		"The network did not answer the request in time.",
 		"The device is connected, but no answer arrived within 20 seconds. The request may still have had an effect at the network.",
 		"Look at the state first, for example by getting the group, and then try again. A retry with the same Idempotency-Key does not repeat the request: it waits for the outcome of the first one.",
-		"the network did not answer within 20 seconds; look whether the request had an effect before you repeat it",
+		"the network did not answer within 20 seconds; check whether the request had an effect before you repeat it",
 	},
 	postern.NoOpenLink: {
 		"The device has no open link attempt.",

@@ -12,7 +12,7 @@ import (
 )
 
 // groupRequest carries out a request about groups, and returns its answer.
-func (l *liveSession) groupRequest(ctx context.Context, r requests.Request) (any, error) {
+func (l asked) groupRequest(ctx context.Context, r requests.Request) (any, error) {
 	var in gateway.GroupInput
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return nil, err
@@ -20,14 +20,11 @@ func (l *liveSession) groupRequest(ctx context.Context, r requests.Request) (any
 	g := l.session.Groups()
 	switch gateway.GroupAction(r.Kind) {
 	case gateway.GroupGet:
-		return l.seen(ctx, in.ChatID, postern.Participant{})
+		return l.seen(ctx, in.ChatID, postern.GroupNotice{})
 	case gateway.GroupCreate:
 		return l.createGroup(ctx, in)
 	case gateway.GroupChange:
-		if err := g.Change(ctx, in.ChatID, in.Change); err != nil {
-			return nil, err
-		}
-		return l.seen(ctx, in.ChatID, l.own(ctx))
+		return l.changeGroup(ctx, in)
 	case gateway.GroupParticipants:
 		return l.changeParticipants(ctx, in)
 	case gateway.GroupInvite:
@@ -44,22 +41,32 @@ func (l *liveSession) groupRequest(ctx context.Context, r requests.Request) (any
 }
 
 // own returns the account; the zero value if it is not known at the moment.
-func (l *liveSession) own(ctx context.Context) postern.Participant {
+func (l asked) own(ctx context.Context) postern.Participant {
 	d, _ := l.settings.now(ctx)
 	return postern.Participant{PhoneNumber: d.PhoneNumber}
 }
 
-// seen reads a group, and records it. by is who has changed it.
-func (l *liveSession) seen(ctx context.Context, chat string, by postern.Participant) (postern.Group, error) {
-	g, err := l.session.Groups().Get(ctx, chat)
-	if err != nil {
-		return g, err
+// seen reads a group, and records it as n. If notices about groups arrive meanwhile, it reads again: the answer may be
+// older than they are. After some tries, it is not recorded.
+func (l asked) seen(ctx context.Context, chat string, n postern.GroupNotice) (postern.Group, error) {
+	for range seenTries {
+		before := l.notices.Load()
+		g, err := l.session.Groups().Get(ctx, chat)
+		if err != nil {
+			return g, err
+		}
+		if l.notices.Load() == before {
+			n.ChatID, n.Seen = g.ChatID, &g
+			return g, l.note(ctx, n)
+		}
 	}
-	return g, l.note(ctx, postern.GroupNotice{ChatID: g.ChatID, By: by, Seen: &g})
+	return l.session.Groups().Get(ctx, chat)
 }
 
+const seenTries = 3
+
 // note records what became known about a group.
-func (l *liveSession) note(ctx context.Context, n postern.GroupNotice) error {
+func (l asked) note(ctx context.Context, n postern.GroupNotice) error {
 	d, err := l.settings.now(ctx)
 	if err != nil {
 		return err
@@ -67,7 +74,18 @@ func (l *liveSession) note(ctx context.Context, n postern.GroupNotice) error {
 	return l.e.g.Sessions.NoteGroup(ctx, d, n)
 }
 
-func (l *liveSession) createGroup(ctx context.Context, in gateway.GroupInput) (any, error) {
+// afterEffect logs that what a request did could not be read or recorded. The request is answered as done: a refusal
+// would let a retry do it again.
+func (l asked) afterEffect(err error) {
+	if err != nil {
+		l.e.log.Warn("a changed group is not recorded; its next notice or a request for it is", "device", l.id, "error", err)
+	}
+}
+
+func (l asked) createGroup(ctx context.Context, in gateway.GroupInput) (any, error) {
+	if err := l.lookUp(ctx, in.Participants); err != nil {
+		return nil, err
+	}
 	g, outcomes, err := l.session.Groups().Create(ctx, in.Subject, in.Participants)
 	if err != nil {
 		return nil, err
@@ -75,51 +93,106 @@ func (l *liveSession) createGroup(ctx context.Context, in gateway.GroupInput) (a
 	if outcomes == nil {
 		outcomes = []postern.ParticipantOutcome{}
 	}
-	return gateway.CreatedGroup{Group: g, Outcomes: outcomes}, l.note(ctx, postern.GroupNotice{
-		ChatID: g.ChatID, By: l.own(ctx), Seen: &g, Joins: true,
-	})
+	l.afterEffect(l.note(ctx, postern.GroupNotice{ChatID: g.ChatID, By: l.own(ctx), Seen: &g, Joins: true}))
+	return gateway.CreatedGroup{Group: g, Outcomes: outcomes}, nil
 }
 
-func (l *liveSession) changeParticipants(ctx context.Context, in gateway.GroupInput) (any, error) {
+// errEffectUnknown means that a request was carried out, and that what it did cannot be shown.
+var errEffectUnknown = errors.New("the request was carried out, but its result could not be read")
+
+func (l asked) changeGroup(ctx context.Context, in gateway.GroupInput) (any, error) {
+	if err := l.session.Groups().Change(ctx, in.ChatID, in.Change); err != nil {
+		return nil, err
+	}
+	g, err := l.seen(ctx, in.ChatID, postern.GroupNotice{By: l.own(ctx)})
+	if err != nil {
+		l.afterEffect(err)
+		return nil, errEffectUnknown
+	}
+	return g, nil
+}
+
+// changeParticipants carries out one step after the other. Once one is done, the others are answered, too: those that
+// are refused have failed.
+func (l asked) changeParticipants(ctx context.Context, in gateway.GroupInput) (any, error) {
 	all := []postern.ParticipantOutcome{}
-	for _, step := range in.Steps {
-		outcomes, err := l.session.Groups().ChangeParticipants(ctx, in.ChatID, step.Action, step.Who)
-		if err != nil {
+	for i, step := range in.Steps {
+		outcomes, err := l.changeSome(ctx, in.ChatID, step)
+		if err != nil && i == 0 {
 			return nil, err
+		}
+		if err != nil {
+			outcomes = failed(step)
 		}
 		all = append(all, outcomes...)
 	}
 	return all, nil
 }
 
-func (l *liveSession) joinGroup(ctx context.Context, code string) (any, error) {
+func (l asked) changeSome(
+	ctx context.Context, chat string, step gateway.ParticipantStep,
+) ([]postern.ParticipantOutcome, error) {
+	if step.Action.LooksUp() {
+		if err := l.lookUp(ctx, step.Who); err != nil {
+			return nil, err
+		}
+	}
+	return l.session.Groups().ChangeParticipants(ctx, chat, step.Action, step.Who)
+}
+
+func failed(step gateway.ParticipantStep) []postern.ParticipantOutcome {
+	list := make([]postern.ParticipantOutcome, len(step.Who))
+	for i, who := range step.Who {
+		list[i] = postern.ParticipantOutcome{Action: step.Action, Status: postern.ParticipantFailed}
+		if postern.NumberOfChat(who) != "" {
+			list[i].PhoneNumber = postern.Maybe(who)
+		} else {
+			list[i].LID = postern.Maybe(who)
+		}
+	}
+	return list
+}
+
+// lookUp lets numbers be looked up whose owners the account does not know, as fast as it may start chats.
+func (l asked) lookUp(ctx context.Context, who []string) error {
+	n, err := l.session.Groups().Unknown(ctx, who)
+	if err != nil {
+		return err
+	}
+	return l.paceLookUps(ctx, n, "/participants")
+}
+
+func (l asked) joinGroup(ctx context.Context, code string) (any, error) {
 	chat, err := l.session.Groups().Join(ctx, code)
 	if err != nil {
 		return nil, err
 	}
 	answer := gateway.JoinedGroup{ChatID: chat, Status: "joined"}
-	_, err = l.seen(ctx, chat, l.own(ctx))
+	_, err = l.seen(ctx, chat, postern.GroupNotice{By: l.own(ctx), Joins: true})
 	if errors.Is(err, network.ErrGroupForbids) || errors.Is(err, network.ErrNoSuchGroup) {
 		answer.Status = "requested"
-		err = nil
+		return answer, nil
 	}
-	return answer, err
+	l.afterEffect(err)
+	return answer, nil
 }
 
 // listGroups records all groups of an account that was linked since they were last listed.
 func (l *liveSession) listGroups() {
 	d, err := l.settings.now(l.ctx)
-	if err != nil || !d.Receive.Groups {
+	if err != nil || !d.Receive.Groups || l.listed.Load() {
 		return
 	}
-	if listed, err := l.e.g.Sessions.GroupsListed(l.ctx, d); err != nil || listed {
-		return
+	listed, err := l.e.g.Sessions.GroupsListed(l.ctx, d)
+	if err == nil && !listed {
+		var list []postern.Group
+		if list, err = l.session.Groups().Joined(l.ctx); err == nil {
+			err = l.e.g.Sessions.ListGroups(context.WithoutCancel(l.ctx), d, list)
+		}
 	}
-	list, err := l.session.Groups().Joined(l.ctx)
 	if err == nil {
-		err = l.e.g.Sessions.ListGroups(context.WithoutCancel(l.ctx), d, list)
-	}
-	if err != nil && l.ctx.Err() == nil {
+		l.listed.Store(true)
+	} else if l.ctx.Err() == nil {
 		l.e.log.Warn("the groups of a device are not listed yet", "device", l.id, "error", err)
 	}
 }

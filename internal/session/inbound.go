@@ -36,16 +36,28 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 	case network.Starred:
 		return h.e.g.Sessions.Starred(ctx, h.d, u.ChatID, u.About, u.On, postern.TimeOf(u.At))
 	case network.GroupUpdate:
-		d, err := h.settings.now(ctx)
-		if err != nil {
-			return err
-		}
-		return h.e.g.Sessions.NoteGroup(ctx, d, u.GroupNotice)
+		return h.groupNotice(ctx, u.GroupNotice)
 	case network.NewChats:
 		return h.e.g.Sessions.SetNewChats(ctx, h.d.ID, postern.NewChats{Allowed: u.Allowed, Until: postern.TimeOf(u.Until)})
 	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)
+}
+
+// groupNotice records a notice about a group. What is read of groups meanwhile is read again.
+func (h *host) groupNotice(ctx context.Context, n postern.GroupNotice) error {
+	h.e.mu.Lock()
+	l := h.e.live[h.d.ID]
+	h.e.mu.Unlock()
+	if l != nil {
+		l.notices.Add(1)
+		defer l.notices.Add(1)
+	}
+	d, err := h.settings.now(ctx)
+	if err != nil {
+		return err
+	}
+	return h.e.g.Sessions.NoteGroup(ctx, d, n)
 }
 
 // disappearing stores the timer of a chat, which messages to the chat carry from now on.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"postern/internal/gateway"
@@ -13,6 +11,9 @@ import (
 	"postern/internal/postern"
 	"postern/internal/store/requests"
 )
+
+// asked is a live session that carries out requests of callers.
+type asked struct{ *liveSession }
 
 // parallelRequests is how many requests of callers a session carries out at a time.
 const parallelRequests = 4
@@ -27,54 +28,63 @@ func requested(e *Engine, id postern.DeviceID) {
 	}
 }
 
-// carryOut starts to carry out the requests that wait, or lets those who do so look once more.
+// carryOut takes as many of the requests that wait as there is room for.
 func (l *liveSession) carryOut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.asked {
+	if l.closed {
+		return
+	}
+	if l.taking || l.answering == parallelRequests {
 		l.askedMore = true
 		return
 	}
-	l.asked = true
-	l.e.running.Go(l.takeRequests)
+	l.taking, l.askedMore = true, false
+	free := parallelRequests - l.answering
+	l.e.running.Go(func() { l.takeRequests(free) })
 }
 
-// takeRequests carries out requests until none waits.
-func (l *liveSession) takeRequests() {
-	for {
-		n, err := l.takeSome()
-		if err != nil && l.ctx.Err() == nil {
-			l.e.log.Warn("requests to a session are delayed", "device", l.id, "error", err)
-		}
-		l.mu.Lock()
-		if err != nil || l.closed || n == 0 && !l.askedMore {
-			l.asked = false
-			l.mu.Unlock()
-			return
-		}
-		l.askedMore = false
-		l.mu.Unlock()
-	}
-}
-
-func (l *liveSession) takeSome() (int, error) {
+// takeRequests takes requests, and starts to carry each of them out.
+func (l *liveSession) takeRequests(free int) {
 	table := l.e.g.Sessions.Requests()
-	if waiting, err := table.Waiting(l.ctx, l.id); err != nil || !waiting {
-		return 0, err
-	}
-	list, err := table.Take(l.ctx, l.id, parallelRequests)
-	var all sync.WaitGroup
+	list, err := l.waitingRequests(table, free)
+	l.mu.Lock()
+	l.taking = false
+	l.answering += len(list)
+	again := l.askedMore || len(list) == free
+	l.mu.Unlock()
 	for _, r := range list {
-		all.Go(func() { l.answer(table, r) })
+		l.e.running.Go(func() {
+			l.answer(table, r)
+			l.mu.Lock()
+			l.answering--
+			again := l.askedMore
+			l.mu.Unlock()
+			if again {
+				l.carryOut()
+			}
+		})
 	}
-	all.Wait()
-	return len(list), err
+	switch {
+	case err != nil && l.ctx.Err() == nil:
+		l.e.log.Warn("requests to a session are delayed", "device", l.id, "error", err)
+		time.AfterFunc(storeRetryWait, l.carryOut)
+	case again:
+		l.carryOut()
+	}
+}
+
+func (l *liveSession) waitingRequests(table requests.Table, most int) ([]requests.Request, error) {
+	if waiting, err := table.Waiting(l.ctx, l.id); err != nil || !waiting {
+		return nil, err
+	}
+	return table.Take(l.ctx, l.id, most)
 }
 
 // answer carries out a request and records the outcome, even if the connection has ended.
 func (l *liveSession) answer(table requests.Table, r requests.Request) {
 	ctx := context.WithoutCancel(l.ctx)
-	output, err := l.perform(ctx, r)
+	output, err := asked{l}.perform(ctx, r)
 	if err := table.Answer(ctx, r, outcomeOf(output, err)); err != nil {
 		l.e.log.Warn("the outcome of a request is lost", "device", l.id, "request", r.ID, "error", err)
 	}
@@ -88,7 +98,7 @@ func outcomeOf(output any, err error) (o requests.Outcome) {
 	switch {
 	case err == nil:
 	case errors.As(err, &slow):
-		o.Reason, o.Detail, o.RetryAfter = slow.Reason, slow.Detail, slow.RetryAfter
+		o.Reason, o.Detail, o.Fields, o.RetryAfter = slow.Reason, slow.Detail, slow.Fields, slow.RetryAfter
 	default:
 		o.Reason, o.Detail = refusedFor(err)
 	}
@@ -113,11 +123,11 @@ func refusedFor(err error) (postern.Reason, string) {
 	case errors.Is(err, network.ErrGroupRefused):
 		return postern.NetworkRefused, "the network refused the request"
 	}
-	return postern.NetworkTimeout, "the network did not answer; look whether the request had an effect before you repeat it"
+	return postern.NetworkTimeout, "the network did not answer; check whether the request had an effect before you repeat it"
 }
 
 // perform carries out a request, and returns its answer.
-func (l *liveSession) perform(ctx context.Context, r requests.Request) (any, error) {
+func (l asked) perform(ctx context.Context, r requests.Request) (any, error) {
 	switch r.Kind {
 	case gateway.CheckNumbers, gateway.ShowTyping, gateway.RejectCall:
 		return l.contactRequest(ctx, r)
@@ -126,7 +136,7 @@ func (l *liveSession) perform(ctx context.Context, r requests.Request) (any, err
 }
 
 // contactRequest carries out a request about people, and returns its answer.
-func (l *liveSession) contactRequest(ctx context.Context, r requests.Request) (any, error) {
+func (l asked) contactRequest(ctx context.Context, r requests.Request) (any, error) {
 	var in gateway.ContactInput
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return nil, err
@@ -141,20 +151,28 @@ func (l *liveSession) contactRequest(ctx context.Context, r requests.Request) (a
 }
 
 // checkNumbers asks about numbers as fast as the device may start chats.
-func (l *liveSession) checkNumbers(ctx context.Context, numbers []string) (any, error) {
-	pace, err := l.paceOf(ctx)
-	if err != nil {
+func (l asked) checkNumbers(ctx context.Context, numbers []string) (any, error) {
+	if err := l.paceLookUps(ctx, len(numbers), "/phoneNumbers"); err != nil {
 		return nil, err
 	}
-	if most := int(pace.NewChatsPerMinute); most > 0 && len(numbers) > most {
-		return nil, &postern.Error{Reason: postern.RateLimited, RetryAfter: time.Minute, Detail: fmt.Sprintf(
-			"the device's pace for new chats allows %d checks per minute; check at most so many numbers at a time", most)}
+	return l.session.CheckNumbers(ctx, numbers)
+}
+
+// paceLookUps counts n numbers that are looked up as new chats, or returns how long they have to wait.
+func (l asked) paceLookUps(ctx context.Context, n int, pointer string) error {
+	pace, err := l.paceOf(ctx)
+	if err != nil || n == 0 {
+		return err
 	}
-	if wait := l.pacer.takeFresh(pace, len(numbers)); wait > 0 {
-		return nil, &postern.Error{
+	if most := int(pace.NewChatsPerMinute); most > 0 && n > most {
+		return postern.Invalid(pointer, "the device's pace for new chats allows %d numbers per minute that were not looked "+
+			"up before; give at most that many at a time", most)
+	}
+	if wait := l.pacer.takeFresh(pace, n); wait > 0 {
+		return &postern.Error{
 			Reason: postern.RateLimited, RetryAfter: wait,
-			Detail: "checks count towards the device's pace for new chats; wait for the time in Retry-After, or check fewer numbers",
+			Detail: "looking up numbers counts towards the device's pace for new chats; wait for the time in Retry-After",
 		}
 	}
-	return l.session.CheckNumbers(ctx, numbers)
+	return nil
 }

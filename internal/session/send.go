@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"postern/internal/network"
@@ -30,8 +31,11 @@ type liveSession struct {
 	closed  bool
 	work    sync.WaitGroup
 
-	asked     bool // requests of callers are being carried out
-	askedMore bool // and more of them have come
+	taking    bool         // requests of callers are being taken
+	askedMore bool         // and more of them have come
+	answering int          // of them are being carried out
+	notices   atomic.Int64 // about groups that have arrived
+	listed    atomic.Bool  // the groups of the account are known
 
 	files        map[prepared]*preparation // that are not on the network yet
 	preparing    int                       // of them
@@ -89,10 +93,8 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	e.liveChange(1)
 	l.kick()
 	l.fetchFiles()
-	e.running.Go(func() {
-		l.listGroups()
-		l.carryOut()
-	})
+	e.running.Go(l.listGroups)
+	l.carryOut()
 }
 
 // goDark stops the sending of a device whose connection has ended.
@@ -295,6 +297,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	l.reached = 0
 	out.Reach = func(people int) { l.reached = people }
 	at, err := l.attempt(m.Message, out)
+	l.limited(err)
 	if err != nil {
 		switch why := out.Leave(); {
 		case errors.Is(why, store.ErrNotQueued):
@@ -367,7 +370,6 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 		return nil
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
-		l.limited(rejected)
 		l.ended = &store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
 			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail}, Attempt: refusal(rejected.Code),
@@ -424,7 +426,7 @@ func (l *liveSession) finish() (err error) {
 // blocked returns the error of a message by which the account would start a chat, while the network does not allow it.
 func (l *liveSession) blocked(m postern.Message) error {
 	d, err := l.settings.now(l.ctx)
-	if err != nil || d.NewChats.Allowed || m.About != "" {
+	if err != nil || d.NewChats.Allowed || m.About != "" || !d.Receive.Direct || m.ChatID == string(d.PhoneNumber) {
 		return err
 	}
 	starts, err := l.e.db.Outbox.StartsChat(l.ctx, m)
@@ -438,8 +440,9 @@ func (l *liveSession) blocked(m postern.Message) error {
 }
 
 // limited records that the network does not let the account start chats, if a refusal says so.
-func (l *liveSession) limited(r *network.Rejected) {
-	if r.Code != postern.RestrictedSender {
+func (l *liveSession) limited(refusal error) {
+	r, ok := errors.AsType[*network.Rejected](refusal)
+	if !ok || r.Code != postern.RestrictedSender {
 		return
 	}
 	d, err := l.settings.now(l.ctx)

@@ -35,6 +35,9 @@ func (e *Engine) settingsChanged(id postern.DeviceID) {
 	if l != nil {
 		l.settings.expire()
 		l.kick()
+		if !l.listed.Load() {
+			e.running.Go(l.listGroups) // groups may be wanted now
+		}
 	}
 }
 

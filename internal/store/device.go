@@ -358,8 +358,9 @@ func (s Devices) SetNewChats(ctx context.Context, o SetNewChats) error {
 func (s Devices) Limited(
 	ctx context.Context, now, before postern.Time, limit int,
 ) (list []postern.DeviceID, err error) {
-	err = s.db.Rows(ctx, `SELECT id FROM device WHERE limited_at > 0 AND (limited_until > 0 AND limited_until <= $1
-		OR limited_until = 0 AND limited_at <= $2) LIMIT $3 + 0`, []any{now, before, limit}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, `SELECT id FROM device WHERE limited_at > 0 AND deleted_at = 0
+		AND (limited_until > 0 AND limited_until <= $1 OR limited_until = 0 AND limited_at <= $2) ORDER BY limited_at, id
+		LIMIT $3 + 0`, []any{now, before, limit}, func(r *sql.Rows) error {
 		var id postern.DeviceID
 		err := r.Scan(&id)
 		list = append(list, id)

@@ -187,8 +187,8 @@ func (o QueueMessage) check(device room) error {
 
 // blocks returns the error that refuses a message by which an account would start a chat that may not, or nil.
 func (r room) blocks(t *db.Tx, m postern.Message) (refusal, err error) {
-	if !r.limited || !postern.IsDirect(m.ChatID) {
-		return nil, nil
+	if !r.limited || !postern.IsDirect(m.ChatID) || m.Status == postern.Scheduled || m.ChatID == string(m.From) {
+		return nil, nil // it is looked at again when it is sent
 	}
 	starts, err := startsChat(m, func(query string, args []any, dst ...any) error { return t.Row(query, args, dst...) })
 	if err != nil || !starts {
@@ -206,7 +206,8 @@ func (r room) blocks(t *db.Tx, m postern.Message) (refusal, err error) {
 func startsChat(m postern.Message, row func(query string, args []any, dst ...any) error) (bool, error) {
 	var written int
 	err := row(`SELECT count(*) FROM (SELECT 1 FROM message i WHERE i.device_id = $1 AND i.chat_id = $2
-		AND i.direction = 'inbound' AND `+current("i")+` LIMIT 1) AS written`, []any{m.DeviceID, m.ChatID}, &written)
+		AND i.direction = 'inbound' AND i.type <> 'call' AND `+current("i")+` LIMIT 1) AS written`,
+		[]any{m.DeviceID, m.ChatID}, &written)
 	return written == 0, err
 }
 

@@ -28,7 +28,7 @@ func TestNumbersAreChecked(t *testing.T) {
 		}
 		c.Call("PATCH", path(d, ""), map[string]any{"pace": map[string]any{"newChatsPerMinute": 4}}, 200, nil)
 		check(200, ann, absent) // known
-		check(429, "+15550000021", "+15550000022", "+15550000023", "+15550000024", "+15550000025")
+		check(422, "+15550000021", "+15550000022", "+15550000023", "+15550000024", "+15550000025")
 		check(200, "+15550000021", "+15550000022", ann)
 		a := c.Do("POST", path(d, "/contacts/check"), map[string]any{"phoneNumbers": []string{"+15550000023"}})
 		if a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {

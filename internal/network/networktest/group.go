@@ -18,6 +18,9 @@ func (noGroups) Joined(context.Context) ([]postern.Group, error) { return nil, n
 // Get refuses.
 func (noGroups) Get(context.Context, string) (postern.Group, error) { return postern.Group{}, none() }
 
+// Unknown returns none.
+func (noGroups) Unknown(context.Context, []string) (int, error) { return 0, nil }
+
 // Create refuses.
 func (noGroups) Create(
 	context.Context, string, []string,

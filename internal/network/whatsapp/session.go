@@ -182,12 +182,16 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return v.receipt(ctx, evt)
 	case *events.CallTerminate:
 		v.session.ringing.End(evt.CallID)
+	case *events.CallAccept: // on the phone
+		v.session.ringing.End(evt.CallID)
+	case *events.CallReject:
+		v.session.ringing.End(evt.CallID)
 	case *events.CallOffer:
-		v.session.ringing.Begin(evt.CallID, evt.CallCreator)
+		v.session.ringing.Begin(evt.CallID, evt.CallCreator, evt.Timestamp)
 		_, video := evt.Data.GetOptionalChildByTag("video")
 		return v.call(ctx, evt.BasicCallMeta, postern.Call{Video: video, Group: !evt.GroupJID.IsEmpty()})
 	case *events.CallOfferNotice:
-		v.session.ringing.Begin(evt.CallID, evt.CallCreator)
+		v.session.ringing.Begin(evt.CallID, evt.CallCreator, evt.Timestamp)
 		return v.call(ctx, evt.BasicCallMeta, postern.Call{Video: evt.Media == "video", Group: evt.Type == "group"})
 	case *events.MediaRetry:
 		return v.offered(ctx, evt)

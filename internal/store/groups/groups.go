@@ -99,8 +99,9 @@ func (t Table) Start(ctx context.Context, d postern.Device, list []postern.Group
 
 // standing is what is known of the account in a group.
 type standing struct {
-	left   postern.Time // 0: it is in the group
-	listed int          // 1: no notice has said that it joined
+	left    postern.Time // 0: it is in the group
+	listed  int          // 1: no notice has said that it joined
+	noticed postern.Time // when the newest notice was made
 }
 
 // reported is what events have reported of the account in the group. A group that is known from a list was not joined as
@@ -125,16 +126,17 @@ func write(tx *db.Tx, d postern.Device, g postern.Group, s standing) error {
 		return fmt.Errorf("encode the members of a group: %w", err)
 	}
 	return tx.Exec(`INSERT INTO chat_group (device_id, chat_id, workspace_id, subject, summary, participants, left_at,
-		listed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (device_id, chat_id) DO UPDATE SET subject = excluded.subject,
+		listed, noticed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (device_id, chat_id) DO UPDATE SET subject = excluded.subject,
 		summary = excluded.summary, participants = excluded.participants, left_at = excluded.left_at,
-		listed = excluded.listed`, d.ID, g.ChatID, d.WorkspaceID, g.Subject, string(summary), string(people), s.left, s.listed)
+		listed = excluded.listed, noticed_at = excluded.noticed_at`,
+		d.ID, g.ChatID, d.WorkspaceID, g.Subject, string(summary), string(people), s.left, s.listed, s.noticed)
 }
 
 // read returns a group as it is stored; ok is false if it is not.
 func read(tx *db.Tx, id postern.DeviceID, chat string) (g postern.Group, s standing, ok bool, err error) {
 	var summary, people string
-	err = tx.Row(`SELECT summary, participants, left_at, listed FROM chat_group WHERE device_id = $1 AND chat_id = $2`,
-		[]any{id, chat}, &summary, &people, &s.left, &s.listed)
+	err = tx.Row(`SELECT summary, participants, left_at, listed, noticed_at FROM chat_group WHERE device_id = $1
+		AND chat_id = $2`, []any{id, chat}, &summary, &people, &s.left, &s.listed, &s.noticed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return g, s, false, nil
 	}
@@ -150,8 +152,10 @@ type Change struct {
 	Device postern.Device
 	ChatID string
 	At     postern.Time
-	Joins  bool // the network says that the account has just joined
-	Quiet  bool // makes no events
+	// Noticed is when the network made the notice of the change; 0 if it is no notice. Older notices than the newest one
+	// are ignored: the network repeats them after a connection was lost.
+	Noticed postern.Time
+	Joins   bool // the network says that the account has just joined
 	// Apply returns the group after the change, whether the account is in it then, and the events about it. before is
 	// the zero Group if the group is not known, and is what events have reported.
 	Apply func(before postern.Group, is postern.GroupStanding) (after postern.Group, stays bool, events []postern.Event,
@@ -166,9 +170,17 @@ func (t Table) Change(ctx context.Context, c Change) error {
 		if err != nil {
 			return err
 		}
+		if c.Noticed > 0 && c.Noticed < s.noticed {
+			return nil
+		}
+		s.noticed = max(s.noticed, c.Noticed)
 		after, stays, events, err := c.Apply(before, s.reported(known, c.Joins))
-		if err != nil || known && stays == (s.left == 0) && !c.Joins && reflect.DeepEqual(before, after) {
+		same := stays == (known && s.left == 0) && !c.Joins && reflect.DeepEqual(before, after)
+		if err != nil || same {
 			return err
+		}
+		if !known && !c.Joins {
+			s.listed = 1
 		}
 		switch {
 		case stays:
@@ -183,9 +195,6 @@ func (t Table) Change(ctx context.Context, c Change) error {
 			return err
 		}
 		for _, e := range events {
-			if c.Quiet {
-				break
-			}
 			if err := store.RecordEvent(tx, e, c.At); err != nil {
 				return err
 			}

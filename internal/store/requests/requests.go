@@ -42,7 +42,8 @@ type Outcome struct {
 	Reason postern.Reason  `json:"reason,omitempty"`
 	Detail string          `json:"detail,omitempty"`
 
-	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	Fields     []postern.Field `json:"fields,omitempty"`
+	RetryAfter time.Duration   `json:"retryAfter,omitempty"`
 }
 
 // Err returns why the request was refused.
@@ -50,7 +51,7 @@ func (o Outcome) Err() error {
 	if o.Reason == "" {
 		return nil
 	}
-	return &postern.Error{Reason: o.Reason, Detail: o.Detail, RetryAfter: o.RetryAfter}
+	return &postern.Error{Reason: o.Reason, Detail: o.Detail, Fields: o.Fields, RetryAfter: o.RetryAfter}
 }
 
 // Table has the requests. What they contain is encrypted.
@@ -120,6 +121,22 @@ func (t Table) read(
 		return o, expires, false, err
 	}
 	return o, expires, true, json.Unmarshal(raw, &o)
+}
+
+// Withdraw removes a request that no session has taken, with its idempotency key; ok is false if one has.
+func (t Table) Withdraw(ctx context.Context, ws postern.WorkspaceID, id string) (ok bool, err error) {
+	err = t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+		err := tx.Exec(`DELETE FROM idempotency WHERE workspace_id = $1 AND EXISTS (SELECT 1 FROM session_request r
+			WHERE r.id = $2 AND r.taken_at = 0 AND r.key <> '' AND r.method = idempotency.method
+			AND r.path = idempotency.path AND r.key = idempotency.key)`, ws, id)
+		if err != nil {
+			return err
+		}
+		n, err := tx.Changed(`DELETE FROM session_request WHERE workspace_id = $1 AND id = $2 AND taken_at = 0`, ws, id)
+		ok = n > 0
+		return err
+	}))
+	return ok, err
 }
 
 // Forget removes a request whose caller has the outcome, unless it has an idempotency key.

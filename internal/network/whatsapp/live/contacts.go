@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -25,7 +26,11 @@ func CheckNumbers(ctx context.Context, enter Enter, numbers []string) ([]postern
 		}
 		list := make([]postern.CheckedNumber, len(numbers))
 		for i, number := range numbers {
-			list[i] = checked(number, answers[number])
+			answer, ok := answers[number]
+			if !ok {
+				return nil, errNoAnswer
+			}
+			list[i] = checked(number, answer)
 		}
 		return list, nil
 	})
@@ -91,20 +96,23 @@ type Ringing struct {
 type ringing struct {
 	id      string
 	creator types.JID // as the network named the caller: only by this name do the phones stop ringing
+	since   time.Time // by the network's clock
 }
 
-// maxRinging is how many calls are remembered. A call rings for a minute.
-const maxRinging = 32
+const (
+	maxRinging = 32               // calls that are remembered
+	ringTime   = 90 * time.Second // longer than a call rings
+)
 
-// Begin notes that a call rings.
-func (r *Ringing) Begin(id string, creator types.JID) {
+// Begin notes that a call rings since a time.
+func (r *Ringing) Begin(id string, creator types.JID, since time.Time) {
 	r.End(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.calls) == maxRinging {
 		r.calls = r.calls[1:]
 	}
-	r.calls = append(r.calls, ringing{id, creator})
+	r.calls = append(r.calls, ringing{id, creator, since})
 }
 
 // End notes that a call no longer rings.
@@ -138,7 +146,7 @@ func (r *Ringing) creator(id string) (types.JID, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
-		if c.id == id {
+		if c.id == id && time.Since(c.since) < ringTime {
 			return c.creator, true
 		}
 	}

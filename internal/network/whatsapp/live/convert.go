@@ -36,9 +36,9 @@ func Own(cli *whatsmeow.Client) postern.Participant {
 func person(jids ...types.JID) (p postern.Participant) {
 	for _, jid := range jids {
 		switch jid.Server {
-		case types.DefaultUserServer:
+		case types.DefaultUserServer, types.HostedServer:
 			p.PhoneNumber = postern.Maybe("+" + jid.User)
-		case types.HiddenUserServer:
+		case types.HiddenUserServer, types.HostedLIDServer:
 			p.LID = postern.Maybe(postern.ChatOfLID(jid.User))
 		}
 	}
@@ -67,9 +67,11 @@ func known(ctx context.Context, cli *whatsmeow.Client, jids ...types.JID) (poste
 	return p, nil
 }
 
-// find returns the addresses of people; missing are those who are not on the network.
-func find(ctx context.Context, cli *whatsmeow.Client, who []string) (people []types.JID, missing []string, err error) {
-	unknown, lids := []types.JID{}, map[string]types.JID{}
+// addresses returns the addresses of people that are known; unknown are the numbers that have to be looked up.
+func addresses(
+	ctx context.Context, cli *whatsmeow.Client, who []string,
+) (lids map[string]types.JID, unknown []types.JID, err error) {
+	lids = map[string]types.JID{}
 	for _, text := range who {
 		if digits, ok := strings.CutPrefix(text, "lid:"); ok {
 			lids[text] = types.NewJID(digits, types.HiddenUserServer)
@@ -83,11 +85,23 @@ func find(ctx context.Context, cli *whatsmeow.Client, who []string) (people []ty
 			unknown = append(unknown, pn)
 		}
 	}
+	return lids, unknown, nil
+}
+
+// find returns the addresses of people, in their order; missing are those who are not on the network. Unless lookUp is
+// true, those whose addresses are not known are missing, too.
+func find(
+	ctx context.Context, cli *whatsmeow.Client, who []string, lookUp bool,
+) (people []types.JID, missing []string, err error) {
+	lids, unknown, err := addresses(ctx, cli, who)
+	if err != nil {
+		return nil, nil, err
+	}
 	found := map[types.JID]types.UserInfo{}
-	if len(unknown) > 0 {
+	if lookUp && len(unknown) > 0 {
 		found, err = cli.GetUserInfo(ctx, unknown)
 	}
-	for _, text := range who { // in their order
+	for _, text := range who {
 		lid := lids[text]
 		if lid.IsEmpty() {
 			lid = found[numberAddress(text)].LID
@@ -116,10 +130,16 @@ func notFound(missing []string, action postern.ParticipantAction) []postern.Part
 }
 
 // outcomes converts what the network says of each participant.
-func outcomes(list []types.GroupParticipant, action postern.ParticipantAction) []postern.ParticipantOutcome {
+func outcomes(
+	ctx context.Context, cli *whatsmeow.Client, list []types.GroupParticipant, action postern.ParticipantAction,
+) []postern.ParticipantOutcome {
+	list = list[:min(len(list), maxMembers)]
 	out := make([]postern.ParticipantOutcome, len(list))
 	for i, p := range list {
-		who := person(p.JID, p.PhoneNumber, p.LID)
+		who, err := known(ctx, cli, p.JID, p.PhoneNumber, p.LID)
+		if err != nil {
+			who = person(p.JID, p.PhoneNumber, p.LID)
+		}
 		out[i] = postern.ParticipantOutcome{
 			PhoneNumber: who.PhoneNumber, LID: who.LID, Action: action, Status: status(p.Error),
 		}
@@ -154,6 +174,9 @@ func Info(info *types.GroupInfo, own postern.Participant) postern.Group {
 			break
 		}
 		member := person(p.JID, p.PhoneNumber, p.LID)
+		if member == (postern.Participant{}) { // a bot
+			continue
+		}
 		member.Role = roleOf(p)
 		if member.Is(own) {
 			g.Role = member.Role
@@ -206,7 +229,7 @@ func refusal(err error) error {
 		return &network.GroupRefused{Why: network.ErrInviteUseless}
 	case errors.Is(err, whatsmeow.ErrNotConnected):
 		return network.ErrNotConnected
-	case errors.As(err, &iq):
+	case errors.As(err, &iq) && iq.Code/100 == 4:
 		return &network.GroupRefused{Why: refusals(iq.Code)}
 	}
 	return errNoAnswer
@@ -282,6 +305,9 @@ func people(ctx context.Context, cli *whatsmeow.Client, who []types.JID) ([]post
 		p, err := known(ctx, cli, jid)
 		if err != nil {
 			return nil, err
+		}
+		if p == (postern.Participant{}) {
+			continue
 		}
 		p.Role = postern.GroupMember
 		list = append(list, p)

@@ -57,6 +57,14 @@ func (g Groups) Get(ctx context.Context, chat string) (postern.Group, error) {
 	})
 }
 
+// Unknown returns how many numbers have to be looked up on the network before their owners can be added.
+func (g Groups) Unknown(ctx context.Context, who []string) (int, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (int, error) {
+		_, unknown, err := addresses(ctx, cli, who)
+		return len(unknown), err
+	})
+}
+
 // made is a new group, with those who could not be added.
 type made struct {
 	group    postern.Group
@@ -68,7 +76,7 @@ func (g Groups) Create(
 	ctx context.Context, subject string, participants []string,
 ) (postern.Group, []postern.ParticipantOutcome, error) {
 	m, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (made, error) {
-		people, missing, err := find(ctx, cli, participants)
+		people, missing, err := find(ctx, cli, participants, true)
 		if err != nil {
 			return made{}, err
 		}
@@ -79,7 +87,7 @@ func (g Groups) Create(
 		failed, in := refused(info.Participants)
 		info.Participants = in
 		return made{Info(info, Own(cli)), append(
-			notFound(missing, postern.AddParticipants), outcomes(failed, postern.AddParticipants)...)}, nil
+			notFound(missing, postern.AddParticipants), outcomes(ctx, cli, failed, postern.AddParticipants)...)}, nil
 	})
 	return m.group, m.outcomes, err
 }
@@ -102,7 +110,7 @@ func (g Groups) Change(ctx context.Context, chat string, c postern.GroupChange) 
 		jid := address(chat)
 		for _, do := range []func() error{
 			set(c.Subject, func(v string) error { return cli.SetGroupName(ctx, jid, v) }),
-			set(c.Description, func(v string) error { return cli.SetGroupTopic(ctx, jid, "", "", v) }),
+			set(c.Description, func(v string) error { return setDescription(ctx, cli, jid, v) }),
 			set(c.AnnounceOnly, func(v bool) error { return cli.SetGroupAnnounce(ctx, jid, v) }),
 			set(c.AdminsEdit, func(v bool) error { return cli.SetGroupLocked(ctx, jid, v) }),
 			set(c.JoinApproval, func(v bool) error { return cli.SetGroupJoinApprovalMode(ctx, jid, v) }),
@@ -115,6 +123,15 @@ func (g Groups) Change(ctx context.Context, chat string, c postern.GroupChange) 
 		return struct{}{}, nil
 	})
 	return err
+}
+
+// setDescription replaces the description that a group has now. whatsmeow would read it, too, and hide why it cannot.
+func setDescription(ctx context.Context, cli *whatsmeow.Client, jid types.JID, text string) error {
+	info, err := cli.GetGroupInfo(ctx, jid)
+	if err != nil {
+		return err
+	}
+	return cli.SetGroupTopic(ctx, jid, info.TopicID, "", text)
 }
 
 func set[T any](to *T, do func(T) error) func() error {
@@ -131,12 +148,12 @@ func (g Groups) ChangeParticipants(
 	ctx context.Context, chat string, action postern.ParticipantAction, who []string,
 ) ([]postern.ParticipantOutcome, error) {
 	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.ParticipantOutcome, error) {
-		people, missing, err := find(ctx, cli, who)
+		people, missing, err := find(ctx, cli, who, action.LooksUp())
 		if err != nil || len(people) == 0 {
 			return notFound(missing, action), err
 		}
 		list, err := change(ctx, cli, address(chat), people, action)
-		return append(notFound(missing, action), outcomes(list, action)...), err
+		return append(notFound(missing, action), outcomes(ctx, cli, list, action)...), err
 	})
 }
 
@@ -162,6 +179,7 @@ func (g Groups) Invite(ctx context.Context, chat string, renew bool) (string, er
 func (g Groups) Requests(ctx context.Context, chat string) ([]postern.JoinRequest, error) {
 	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.JoinRequest, error) {
 		list, err := cli.GetGroupRequestParticipants(ctx, address(chat))
+		list = list[:min(len(list), maxMembers)]
 		requests := make([]postern.JoinRequest, len(list))
 		for i, r := range list {
 			p, err := known(ctx, cli, r.JID)

@@ -1,0 +1,3 @@
+-- +goose Up
+-- When the network made the newest notice about the group that was applied; 0 for none.
+ALTER TABLE chat_group ADD COLUMN noticed_at BIGINT NOT NULL DEFAULT 0;
