@@ -73,7 +73,8 @@ func (v groupChats) change(id string, by number, c GroupChange) (map[number]int,
 // permits reports whether a member may change a group like this.
 func (g *group) permits(by number, c GroupChange) bool {
 	rules := c.AnnounceOnly != nil || c.AdminsEdit != nil || c.JoinApproval != nil
-	others := len(c.Remove)+len(c.Promote)+len(c.Demote) > 0
+	leaves := len(c.Remove) == 1 && c.Remove[0] == by.String()
+	others := len(c.Promote)+len(c.Demote) > 0 || len(c.Remove) > 0 && !leaves
 	texts := c.Subject != nil || c.Description != nil || c.Disappearing != nil
 	return g.isAdmin(by) || !rules && !others && !(texts && g.saved.AdminsEdit)
 }

@@ -68,11 +68,14 @@ type groupChange struct {
 }
 
 func (h groups) update(ctx context.Context, q *request, in *changeGroupInput) (*output[postern.Group], error) {
-	b := in.Body
-	return answer(h.gateway.Groups.Change(ctx, q.caller, in.ID, in.ChatID, postern.GroupChange{
+	return answer(h.gateway.Groups.Change(ctx, q.caller, in.ID, in.ChatID, in.Body.change()))
+}
+
+func (b groupChange) change() postern.GroupChange {
+	return postern.GroupChange{
 		Subject: b.Subject, Description: b.Description, AnnounceOnly: b.AnnounceOnly, AdminsEdit: b.AdminsEdit,
 		JoinApproval: b.JoinApproval, Disappearing: b.Disappearing,
-	}))
+	}
 }
 
 type participantsInput struct {
@@ -95,11 +98,12 @@ type ParticipantOutcomes struct {
 }
 
 func (h groups) participants(ctx context.Context, q *request, in *participantsInput) (*output[ParticipantOutcomes], error) {
-	b := in.Body
-	list, err := h.gateway.Groups.ChangeParticipants(ctx, q.caller, in.ID, in.ChatID, gateway.ParticipantsChange{
-		Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote,
-	})
+	list, err := h.gateway.Groups.ChangeParticipants(ctx, q.caller, in.ID, in.ChatID, in.Body.change())
 	return answer(ParticipantOutcomes{list}, err)
+}
+
+func (b participantsChange) change() gateway.ParticipantsChange {
+	return gateway.ParticipantsChange{Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote}
 }
 
 func (h groups) invite(ctx context.Context, q *request, in *OneGroup) (*output[gateway.Invitation], error) {

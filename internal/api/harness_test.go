@@ -89,6 +89,10 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
+func (fakeSandbox) ChangeGroup(string, string, postern.GroupChange, gateway.ParticipantsChange) error {
+	return nil
+}
+
 func (fakeSandbox) CreateGroup(string, string, []string) (string, error) {
 	return "group:120363041234567890", nil
 }

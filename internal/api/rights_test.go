@@ -36,7 +36,7 @@ func calls() map[string]string {
 		"createReplay": "Replays.Create", "getReplay": "Replays.Get", "stopReplay": "Replays.Stop",
 		"listDeliveries": "Deliveries.List", "getDelivery": "Deliveries.Get", "retryDelivery": "Deliveries.Retry",
 		"listEvents": "Events.List", "streamEvents": "Events.Follow", "getUsage": "Statistics.Usage", "getMe": "Keys.Me",
-		"scanInSandbox": "SandboxPhones.Scan", "receiveInSandbox": "SandboxPhones.Inbound", "callInSandbox": "SandboxPhones.Call", "createGroupInSandbox": "SandboxPhones.CreateGroup",
+		"scanInSandbox": "SandboxPhones.Scan", "receiveInSandbox": "SandboxPhones.Inbound", "callInSandbox": "SandboxPhones.Call", "createGroupInSandbox": "SandboxPhones.CreateGroup", "changeGroupInSandbox": "SandboxPhones.ChangeGroup",
 		"confirmInSandbox": "SandboxPhones.Receipt", "breakInSandbox": "SandboxPhones.Fault",
 		"showSandboxPhone": "SandboxPhones.List",
 	}

@@ -115,6 +115,8 @@ func (a *API) routes() {
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", sandbox.scan)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)
 	add(a, "POST "+box+"/groups", "createGroupInSandbox", "Create a group of simulated phones", sandbox.createGroup)
+	add(a, "PATCH "+box+"/groups/{chatId}", "changeGroupInSandbox", "Let a simulated phone change a group",
+		sandbox.changeGroup)
 	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)

@@ -114,6 +114,34 @@ func (h sandbox) createGroup(ctx context.Context, q *request, in *groupInput) (*
 	return answer(h.gateway.SandboxPhones.CreateGroup(ctx, q.caller, in.ID, in.Body.Subject, in.Body.Participants))
 }
 
+type changeGroupInSandbox struct {
+	OneGroup
+
+	Body newGroupChange
+}
+
+type newGroupChange struct {
+	_            struct{} `additionalProperties:"false"`
+	From         string   `json:"from" minLength:"1" doc:"Number of the member who does it." example:"+15551234567"`
+	Subject      *string  `json:"subject,omitempty" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Sales"`
+	Description  *string  `json:"description,omitempty" maxLength:"2048" doc:"Text about the group; \"\" removes it." example:"Questions about orders"`
+	AnnounceOnly *bool    `json:"announceOnly,omitempty" doc:"Whether only administrators may write." example:"true"`
+	AdminsEdit   *bool    `json:"adminsEdit,omitempty" doc:"Whether only administrators may change the group." example:"true"`
+	Disappearing *int     `json:"disappearing,omitempty" enum:"0,86400,604800,7776000" doc:"Seconds after which messages disappear; 0 means never." example:"604800"`
+	Add          []string `json:"add,omitempty" nullable:"false" maxItems:"1023" doc:"Who to add." example:"[\"+15551234567\"]"`
+	Remove       []string `json:"remove,omitempty" nullable:"false" maxItems:"1023" doc:"Who to remove. Members leave by removing themselves." example:"[\"+15557654321\"]"`
+	Promote      []string `json:"promote,omitempty" nullable:"false" maxItems:"1023" doc:"Who becomes an administrator." example:"[\"+15551234567\"]"`
+	Demote       []string `json:"demote,omitempty" nullable:"false" maxItems:"1023" doc:"Who is no longer an administrator." example:"[\"+15557654321\"]"`
+}
+
+func (h sandbox) changeGroup(ctx context.Context, q *request, in *changeGroupInSandbox) (*nothing, error) {
+	b := in.Body
+	return nil, h.gateway.SandboxPhones.ChangeGroup(ctx, q.caller, in.ID, in.ChatID, b.From, postern.GroupChange{
+		Subject: b.Subject, Description: b.Description, AnnounceOnly: b.AnnounceOnly, AdminsEdit: b.AdminsEdit,
+		Disappearing: b.Disappearing,
+	}, gateway.ParticipantsChange{Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote})
+}
+
 type callInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newCall

@@ -86,6 +86,7 @@ func scopes() map[string][]postern.Scope {
 		"receiveInSandbox":     {postern.SandboxWrite},
 		"callInSandbox":        {postern.SandboxWrite},
 		"createGroupInSandbox": {postern.SandboxWrite},
+		"changeGroupInSandbox": {postern.SandboxWrite},
 		"confirmInSandbox":     {postern.SandboxWrite},
 		"breakInSandbox":       {postern.SandboxWrite},
 		"showSandboxPhone":     {postern.SandboxWrite},

@@ -38,7 +38,7 @@ func walk() map[string]statuses {
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
 		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own, "getMe": {403, 200, 200, 200},
-		"scanInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
+		"scanInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "changeGroupInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}
 }
 

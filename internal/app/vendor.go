@@ -88,6 +88,14 @@ func (s simulated) CreateGroup(_, subject string, members []string) (string, err
 	return "group:" + g.ID, simulatedError(err)
 }
 
+func (s simulated) ChangeGroup(chat, from string, c postern.GroupChange, p gateway.ParticipantsChange) error {
+	return simulatedError(s.Vendor.ChangeGroup(strings.TrimPrefix(chat, "group:"), from, vendorsim.GroupChange{
+		Subject: c.Subject, Description: c.Description, AnnounceOnly: c.AnnounceOnly, AdminsEdit: c.AdminsEdit,
+		JoinApproval: c.JoinApproval, Disappearing: c.Disappearing, Add: p.Add, Remove: p.Remove, Promote: p.Promote,
+		Demote: p.Demote,
+	}))
+}
+
 func (s simulated) Call(ctx context.Context, account, from string, c postern.Call) (string, error) {
 	id, err := s.Vendor.Call(ctx, account, from, vendorsim.Call(c))
 	return id, simulatedError(err)
@@ -137,6 +145,8 @@ func simulatedError(err error) error {
 		return postern.Invalid("", "one of the numbers is not on the simulated network")
 	case errors.Is(err, vendorsim.ErrUnknownGroup):
 		return postern.Invalid("/group", "there is no such group on the simulated network; create it first")
+	case errors.Is(err, vendorsim.ErrNotAllowed):
+		return postern.Invalid("/from", "only administrators of the group may do this")
 	case errors.Is(err, vendorsim.ErrNotMember):
 		return postern.Invalid("/from", "this number is not a member of the group")
 	case errors.Is(err, vendorsim.ErrUnknownMessage):

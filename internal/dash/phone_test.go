@@ -35,6 +35,9 @@ func (*vendor) Receipt(context.Context, string, string, string, postern.MessageS
 	return nil
 }
 
+func (*vendor) ChangeGroup(string, string, postern.GroupChange, gateway.ParticipantsChange) error {
+	return nil
+}
 func (*vendor) CreateGroup(string, string, []string) (string, error) { return "group:1203", nil }
 
 func (v *vendor) Call(_ context.Context, _, from string, c postern.Call) (string, error) {

@@ -34,6 +34,8 @@ type SandboxNetwork interface {
 	Inbound(ctx context.Context, account string, m SandboxInbound) (networkID string, err error)
 	// CreateGroup creates a group with the account and others, and returns its chat.
 	CreateGroup(account, subject string, members []string) (chat string, err error)
+	// ChangeGroup lets a member change a group: the group itself, or who is in it.
+	ChangeGroup(chat, from string, c postern.GroupChange, p ParticipantsChange) error
 	// Call lets a contact call the account and returns the id of the call.
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
 	// Receipt lets the recipient of a message confirm it; of a message to a group, the member from, or all if that is "".
@@ -294,7 +296,7 @@ func (g SandboxPhones) CreateGroup(
 	list := make([]string, len(members), len(members)+1)
 	for i, member := range members {
 		if list[i], err = postern.ParsePhone(member); err != nil {
-			return SandboxGroup{}, postern.Invalid("/members/"+strconv.Itoa(i), "%v", err)
+			return SandboxGroup{}, postern.Invalid("/participants/"+strconv.Itoa(i), "%v", err)
 		}
 	}
 	list = append(list, string(d.PhoneNumber))
@@ -304,6 +306,40 @@ func (g SandboxPhones) CreateGroup(
 	}
 	chat, err := network.CreateGroup(string(d.PhoneNumber), subject, list)
 	return SandboxGroup{chat, subject, list}, err
+}
+
+// ChangeGroup lets the phone of a member change a group, or of somebody who joins it by being among those to add.
+func (g SandboxPhones) ChangeGroup(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat, from string, change postern.GroupChange,
+	p ParticipantsChange,
+) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
+	if _, err := g.linkedDevice(ctx, c, id); err != nil {
+		return err
+	}
+	group, err := postern.ParseChat(chat)
+	if err != nil || !postern.IsGroup(group) {
+		return postern.Errorf(postern.NotFound, "there is no such group; its id begins with group:")
+	}
+	if from, err = postern.ParsePhone(from); err != nil {
+		return postern.Invalid("/from", "%v", err)
+	}
+	for pointer, list := range map[string][]string{
+		"/add": p.Add, "/remove": p.Remove, "/promote": p.Promote, "/demote": p.Demote,
+	} {
+		for i, number := range list {
+			if list[i], err = postern.ParsePhone(number); err != nil {
+				return postern.Invalid(pointer+"/"+strconv.Itoa(i), "%v", err)
+			}
+		}
+	}
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return err
+	}
+	return network.ChangeGroup(group, from, change, p)
 }
 
 // attachInbound finds the file that a simulated contact sends, and opens it.

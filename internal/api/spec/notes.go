@@ -107,6 +107,7 @@ func notes() map[string]note { //nolint:funlen // a table, not a program
 
 		"scanInSandbox":        {text: "Scans the code of the open link attempt, and waits briefly until the device is connected.", refuses: []postern.Reason{postern.SandboxOff, postern.NoOpenLink}},
 		"receiveInSandbox":     {text: "A contact sends a message to the device. It is processed like a real one: it is stored, and an event reports it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked, postern.ResourceLimit}},
+		"changeGroupInSandbox": {text: "A member of a group changes it, or who is in it. Events report it like a change on a real phone. Numbers that cannot be added or removed are left out.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"createGroupInSandbox": {text: "Creates a group of the device's account and other simulated phones. Its members write to it by `group` in the request for an incoming message.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"callInSandbox":        {text: "A contact calls the device's account. The call is reported like a real one; nobody answers it.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
 		"confirmInSandbox":     {text: "A recipient confirms a message. The receipt is processed like a real one.", refuses: []postern.Reason{postern.SandboxOff, postern.NotLinked}},
