@@ -148,6 +148,7 @@ func TestUnavailableKeysAreNoWarning(t *testing.T) {
 	log := &lines{}
 	tap := newTap(slog.New(slog.NewTextHandler(log, nil)))
 	tap.Errorf("Failed to save push name of %s in device store: %v", "x", fmt.Errorf("save: %w", keys.ErrUnavailable))
+	tap.Errorf("Error reading from websocket: %v", errors.New("closed"))
 	if log.String() != "" {
 		t.Errorf("the log says %s", log)
 	}

@@ -44,6 +44,7 @@ const (
 	panickedMessage  = "Message decryption for %s panicked: %v\n%s"
 	unfetchedFirst   = "Failed to do initial fetch of app state %s: %v"
 	unfetchedLater   = "Failed to sync app state after notification: %v"
+	brokenSocket     = "Error reading from websocket: %v"
 )
 
 var _ waLog.Logger = (*tap)(nil)
@@ -91,10 +92,11 @@ func (t *tap) Warnf(format string, args ...any) {
 
 // Errorf logs a warning; the gateway handles the consequences itself. That whatsmeow may not fetch the
 // app state is logged at level debug, and so is that the database cannot be used, which would be said for each
-// message.
+// message, and that a socket was closed, which the engine says with its reason, unless it closed the socket itself.
 func (t *tap) Errorf(format string, args ...any) {
 	level := slog.LevelWarn
-	if format == unfetchedFirst || format == unfetchedLater || slices.ContainsFunc(args, isUnavailable) {
+	if slices.Contains([]string{unfetchedFirst, unfetchedLater, brokenSocket}, format) ||
+		slices.ContainsFunc(args, isUnavailable) {
 		level = slog.LevelDebug
 	}
 	t.print(level, format, args)
