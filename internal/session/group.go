@@ -177,10 +177,22 @@ func (l asked) joinGroup(ctx context.Context, code string) (any, error) {
 	return answer, nil
 }
 
+// entered records a group that the account was added to without being told what it is like.
+func (l asked) entered(n postern.GroupNotice) {
+	ctx := context.WithoutCancel(l.ctx)
+	if _, err := l.seen(ctx, n.ChatID, postern.GroupNotice{By: n.By, Joins: true}); err != nil && l.ctx.Err() == nil {
+		l.e.log.Warn("a group that the account joined is not known yet", "device", l.id, "error", err)
+	}
+}
+
 // listGroups records all groups of an account that was linked since they were last listed.
 func (l *liveSession) listGroups() {
+	if l.listed.Load() || !l.listing.CompareAndSwap(false, true) {
+		return
+	}
+	defer l.listing.Store(false)
 	d, err := l.settings.now(l.ctx)
-	if err != nil || !d.Receive.Groups || l.listed.Load() {
+	if err != nil || !d.Receive.Groups {
 		return
 	}
 	listed, err := l.e.g.Sessions.GroupsListed(l.ctx, d)

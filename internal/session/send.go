@@ -35,7 +35,8 @@ type liveSession struct {
 	askedMore bool         // and more of them have come
 	answering int          // of them are being carried out
 	notices   atomic.Int64 // about groups that have arrived
-	listed    atomic.Bool  // the groups of the account are known
+	listing   atomic.Bool  // the groups of the account are being read
+	listed    atomic.Bool  // they are known
 
 	files        map[prepared]*preparation // that are not on the network yet
 	preparing    int                       // of them

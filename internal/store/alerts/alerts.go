@@ -57,7 +57,8 @@ const wrong = `SELECT 'device-down', d.id, d.workspace_id, w.name, d.name, CASE 
 	FROM endpoint e JOIN workspace w ON w.id = e.workspace_id WHERE e.status = 'disabled'
 	UNION ALL SELECT 'messages-waiting', d.id, d.workspace_id, w.name, d.name, ''
 	FROM device d JOIN workspace w ON w.id = d.workspace_id WHERE d.deleted_at = 0 AND d.status = 'connected'
-	AND EXISTS (SELECT 1 FROM message m WHERE m.device_id = d.id AND m.status = 'queued' AND m.created_at < $1)
+	AND (SELECT m.created_at FROM message m WHERE m.device_id = d.id AND m.status IN ('queued', 'sending')
+		ORDER BY m.lane, m.n LIMIT 1) < $1
 	LIMIT $2 + 0`
 
 // most is how many alerts there may be at a time.

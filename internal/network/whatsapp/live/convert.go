@@ -278,7 +278,8 @@ func Updates(ctx context.Context, cli *whatsmeow.Client, evt *events.GroupInfo) 
 		if u.Participants, err = people(ctx, cli, p.who); err != nil {
 			return nil, err
 		}
-		u.Left = p.action == postern.RemoveParticipants && isAmong(Own(cli), u.Participants)
+		own := isAmong(Own(cli), u.Participants)
+		u.Left, u.Entered = own && p.action == postern.RemoveParticipants, own && p.action == postern.AddParticipants
 		list = append(list, u)
 	}
 	if evt.Delete != nil {
