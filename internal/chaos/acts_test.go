@@ -79,8 +79,8 @@ func (d *driver) arrived(e told) {
 	switch e.Type {
 	case "message.delivered": // what was sent may still be asked for again
 		s.networkID, s.peer = e.Message.NetworkID, e.Message.To
-		if s.peer == echo || e.Message.Body == "" && !s.poll {
-			return
+		if s.peer == echo || s.peer == "" || e.Message.Body == "" && !s.poll {
+			return // the actors' contacts are not in the group
 		}
 	case "message.received":
 		d.mu.Lock()

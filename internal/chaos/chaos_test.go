@@ -79,8 +79,14 @@ func (w *world) provesSomething(e chaos.Evidence, m *mix) {
 		"requests that a kill broke off":                    int(w.driver.broken.Load()),
 		"messages that were sent again under the same id":   resends(e),
 		"events that were posted again":                     len(e.Posts) - len(again),
+		"messages to groups":                                0,
 		"files that were deleted":                           int(w.driver.discarded.Load()),
 		"messages to nobody, which were given back":         strings.Count(fmt.Sprint(e.State.Messages), "RECIPIENT_NOT_FOUND"),
+	}
+	for _, v := range e.Vendor {
+		if v.Group != "" {
+			proof["messages to groups"]++
+		}
 	}
 	for _, act := range actsToSee {
 		proof["action: "+act] = 0

@@ -39,6 +39,8 @@ type driver struct {
 	load  sync.WaitGroup
 	rooms map[string]room // by device and by number
 
+	groups map[string]string // the chat of a group that each device has created
+
 	sent, received, failed  atomic.Int64  // messages that the receiver was told of; failed ones count as sent too
 	moved                   chan struct{} // has room for one token: sent or received has grown
 	repeats, broken, faults atomic.Int64
@@ -57,7 +59,7 @@ type driver struct {
 // newDriver returns a driver that does nothing yet.
 func newDriver(w *world, client *http.Client) *driver {
 	return &driver{
-		w: w, rooms: map[string]room{}, over: make(chan struct{}), moved: make(chan struct{}, 1), http: client,
+		w: w, rooms: map[string]room{}, groups: map[string]string{}, over: make(chan struct{}), moved: make(chan struct{}, 1), http: client,
 		accepted: map[string][]string{}, subjects: map[string]chan subject{}, wrote: map[string]subject{},
 		facts: map[string]chan struct{}{}, seen: map[string]bool{},
 	}
@@ -174,6 +176,8 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 			to = reader
 		case p < 24:
 			to = echo
+		case p < 36 && d.groups[dev.id] != "":
+			to = d.groups[dev.id]
 		}
 		a := chaos.Ask{Device: dev.id, To: to, Body: fmt.Sprintf("out-%08x-%d-%s", caller, n, filler(r))}
 		a.Key = a.Body[:len(a.Body)-fillerSize]
@@ -192,6 +196,18 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 		if r.IntN(20) == 0 && !d.w.opts.Texts {
 			d.discard(fmt.Sprintf("file %08x-%d", caller, n))
 		}
+	}
+}
+
+// createGroup creates a group of a device. An earlier release cannot.
+func (d *driver) createGroup(dev device) {
+	base, _ := d.w.where()
+	status, answer := d.ask(base, http.MethodPost, "/v1/devices/"+dev.id+"/groups", map[string]any{
+		"subject": "chaos", "participants": []string{"+15557770000", "+15557770001", silent, reader},
+	}, "")
+	var group struct{ ChatID string }
+	if status == http.StatusCreated && json.Unmarshal(answer, &group) == nil {
+		d.groups[dev.id] = group.ChatID
 	}
 }
 

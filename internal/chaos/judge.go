@@ -287,8 +287,8 @@ func (j *judging) outbound() {
 		if sum := fileOf(v); asked && sum != ask.File {
 			j.report(FileChanged, v.NetworkID, "the phone has the file %q, and %q was asked for", sum, ask.File)
 		}
-		if !asked || ask.To != v.Peer || j.State.Devices[ask.Device] != v.Account {
-			j.report(Unasked, v.NetworkID, "from %s to %s", v.Account, v.Peer)
+		if !asked || ask.To != chatOf(v) || j.State.Devices[ask.Device] != v.Account {
+			j.report(Unasked, v.NetworkID, "from %s to %s", v.Account, chatOf(v))
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339Nano, ask.SendAt); err == nil && v.ArrivedAt.Add(j.ClockAhead).Before(at) {
@@ -303,6 +303,14 @@ func (j *judging) outbound() {
 			j.report(OtherNetworkID, list[0].ID, "%s in the database, %s at the vendor", list[0].NetworkID, v.NetworkID)
 		}
 	}
+}
+
+// chatOf returns to whom a message was sent: a number, or a group.
+func chatOf(v Entry) string {
+	if v.Group != "" {
+		return "group:" + v.Group
+	}
+	return v.Peer
 }
 
 // fileOf returns the SHA-256 of the file of a message, or "".
@@ -326,7 +334,7 @@ func (j *judging) states() {
 		case "sent", "delivered", "read", "played":
 			if !read || v.Body != m.Body {
 				j.report(SentUnread, m.ID, "is %s, and no phone decrypted it", m.Status)
-			} else {
+			} else if v.Group == "" { // of a group, the entry does not say who has confirmed it
 				j.receipts(m, v)
 			}
 		case "canceled":

@@ -244,7 +244,7 @@ func (w *world) unconfirmed() string {
 		case e.Direction != "outbound" || e.Peer == silent:
 		case e.Type == vendorsim.TypeUnreadable:
 			return "a phone has asked for a message again"
-		case e.Target != "": // an action is not confirmed
+		case e.Target != "", e.Group != "": // an action is not confirmed; a group is by each member
 		case e.DeliveredAt == nil, e.Peer == reader && e.ReadAt == nil, e.Peer == echo && !echoes[e.Body]:
 			return "a phone has not reacted yet"
 		}

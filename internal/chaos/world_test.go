@@ -302,6 +302,7 @@ func (w *world) linkAll() {
 		w.numbers[d.id] = d.number
 		w.driver.rooms[d.id], w.driver.rooms[d.number] = make(room, w.opts.Room), make(room, w.opts.Room)
 		w.driver.subjects[d.id], w.driver.subjects[d.number] = make(chan subject, 2), make(chan subject, 2)
+		w.driver.createGroup(d)
 	}
 }
 
