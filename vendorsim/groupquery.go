@@ -112,7 +112,7 @@ func (v groupChats) apply(g *group, by number, ask waBinary.Node) ([]waBinary.No
 	return []waBinary.Node{outcomes(ask.Tag, who, failed)}, nil
 }
 
-// outcomes tells for each participant of a change what became of it.
+// outcomes returns the answer to a change, with the result for each participant.
 func outcomes(tag string, who []string, failed map[number]int) waBinary.Node {
 	list := make([]number, len(who))
 	for i, text := range who {

@@ -51,12 +51,10 @@ func New(opts Options) *Watcher {
 
 // Run looks and tells until ctx is done.
 func (w *Watcher) Run(ctx context.Context) error {
-	for {
+	for stop := error(nil); stop == nil; stop = postern.Sleep(ctx, min(every, w.opts.After)) {
 		w.log(ctx, w.look(ctx))
-		if postern.Sleep(ctx, min(every, w.opts.After)) != nil {
-			return nil //nolint:nilerr // the server stops
-		}
 	}
+	return nil
 }
 
 // log logs once that alerts do not reach the operator, and once that they do again.
@@ -151,12 +149,17 @@ func (w *Watcher) tell(ctx context.Context, n News) (err error) {
 func (n News) Text() string {
 	var b strings.Builder
 	for _, a := range n.Began {
-		fmt.Fprintf(&b, "%s (workspace %s, since %s)\n", sentence(a), called(a.Workspace, string(a.WorkspaceID)), a.Since)
+		b.WriteString(line(a))
 	}
 	for _, a := range n.Ended {
-		fmt.Fprintf(&b, "Over: %s (workspace %s, since %s)\n", sentence(a), called(a.Workspace, string(a.WorkspaceID)), a.Since)
+		b.WriteString("Over: " + line(a))
 	}
 	return b.String()
+}
+
+func line(a alerts.Alert) string {
+	where := called(a.Workspace, string(a.WorkspaceID))
+	return fmt.Sprintf("%s (workspace %s, since %s)\n", sentence(a), where, a.Since)
 }
 
 // Title summarizes news in a line.

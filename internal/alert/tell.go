@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -37,7 +36,6 @@ func Post(url seal.Secret) func(context.Context, News) error {
 			return errors.New("post alerts: the address in POSTERN_ALERT_URL cannot be reached") // err has the address
 		}
 		defer resp.Body.Close()
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
 		if resp.StatusCode/100 != 2 {
 			return fmt.Errorf("post alerts: the address in POSTERN_ALERT_URL responds with %d", resp.StatusCode)
 		}
@@ -69,7 +67,8 @@ func formOf(n News) form {
 	add := func(state string, list []alerts.Alert) {
 		for _, a := range list {
 			f.Alerts = append(f.Alerts, alertForm{
-				state, string(a.Kind), a.Since.String(), string(a.WorkspaceID), a.Workspace, a.Subject, a.Name, a.Detail, sentence(a),
+				state, string(a.Kind), a.Since.String(), string(a.WorkspaceID), a.Workspace, a.Subject, a.Name, a.Detail,
+				sentence(a),
 			})
 		}
 	}

@@ -92,7 +92,7 @@ type participantsChange struct {
 	Demote  []string `json:"demote,omitempty" nullable:"false" maxItems:"1023" doc:"Who is no longer an administrator." example:"[\"+15557654321\"]"`
 }
 
-// ParticipantOutcomes are what became of each participant of a change.
+// ParticipantOutcomes are the results of a change, one for each participant.
 type ParticipantOutcomes struct {
 	Data []postern.ParticipantOutcome `json:"data" nullable:"false" doc:"One outcome for each person and action."`
 }

@@ -8,7 +8,6 @@ import (
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
-	"postern/internal/store"
 	asks "postern/internal/store/requests"
 )
 
@@ -47,8 +46,9 @@ func member(t *tenant) string {
 	return t.grouped
 }
 
-// answerRequests answers what callers ask the live sessions of devices, until ctx is done: there is one group.
-func answerRequests(ctx context.Context, g *gateway.Gateway, db *store.Store) {
+// answerRequests answers what callers ask the live sessions of devices, until ctx is done: there is one group. What cannot
+// be answered fails the test that waits for it.
+func answerRequests(ctx context.Context, g *gateway.Gateway) {
 	table := g.Sessions.Requests()
 	waiting := table.Watch()
 	defer waiting.Close()
@@ -64,13 +64,15 @@ func answerRequests(ctx context.Context, g *gateway.Gateway, db *store.Store) {
 				continue
 			}
 			for _, r := range list {
-				_ = table.Answer(ctx, r, answerGroup(r))
+				if table.Answer(ctx, r, answerGroup(r)) != nil {
+					return
+				}
 			}
 		}
 	}
 }
 
-func answerGroup(r asks.Request) (o asks.Outcome) {
+func answerGroup(r asks.Request) asks.Outcome {
 	who := postern.ParticipantOutcome{
 		PhoneNumber: "+15551234567", LID: "lid:123456789012345", Action: postern.AddParticipants, Status: postern.ParticipantDone,
 	}
@@ -100,8 +102,11 @@ func answerGroup(r asks.Request) (o asks.Outcome) {
 	case gateway.GroupJoin:
 		output = gateway.JoinedGroup{ChatID: theGroup().ChatID, Status: "joined"}
 	}
-	o.Output, _ = json.Marshal(output)
-	return o
+	raw, err := json.Marshal(output)
+	if err != nil {
+		return asks.Outcome{Reason: postern.Internal, Detail: err.Error()}
+	}
+	return asks.Outcome{Output: raw}
 }
 
 // TestGroupRequestsAreChecked sends what no session is asked for.

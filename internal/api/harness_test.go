@@ -205,7 +205,7 @@ func openServer(tb testing.TB, opts store.Options, sandbox gateway.Sandbox, file
 		},
 	})
 	s.open(web.Transport{}, sandbox != nil)
-	go answerRequests(tb.Context(), s.g, s.db)
+	go answerRequests(tb.Context(), s.g)
 	return s
 }
 

@@ -39,7 +39,6 @@ import (
 	"postern/internal/seal"
 	"postern/internal/session"
 	"postern/internal/store"
-	"postern/internal/store/alerts"
 	"postern/internal/trace"
 	"postern/internal/web"
 	"postern/internal/webhook"
@@ -371,28 +370,6 @@ func (a *App) connect(pages *dash.Options) (err error) {
 		}
 	}
 	return nil
-}
-
-// tellAlerts sets how the operator is told what is wrong.
-func (a *App) tellAlerts() error {
-	if a.cfg.AlertURL != "" {
-		a.alerts = append(a.alerts, alert.Post(a.cfg.AlertURL))
-	}
-	if a.cfg.AlertMail != "" {
-		server, err := mail.New(a.cfg.SMTPURL)
-		if err != nil {
-			return fmt.Errorf("POSTERN_SMTP_URL: %w", err)
-		}
-		a.alerts = append(a.alerts, alert.Mail(server, a.cfg.AlertMail, a.cfg.BaseURL))
-	}
-	return nil
-}
-
-// watcher returns what tells the operator.
-func (a *App) watcher() *alert.Watcher {
-	return alert.New(alert.Options{
-		Table: alerts.Of(a.db), Now: a.db.Now, Log: a.log, After: cmp.Or(a.cfg.AlertAfter, alertAfter), Tell: a.alerts,
-	})
 }
 
 // vitals returns the process metrics that operators see in the dashboard.

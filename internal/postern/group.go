@@ -80,7 +80,7 @@ func (a ParticipantAction) LooksUp() bool {
 	return a == AddParticipants || a == ApproveParticipants || a == RejectParticipants
 }
 
-// ParticipantOutcome is what became of one participant of a change.
+// ParticipantOutcome is the result of a change for one participant.
 type ParticipantOutcome struct {
 	PhoneNumber Maybe             `json:"phoneNumber" nullable:"true" doc:"Number of the person, if it is known." example:"+15551234567"`
 	LID         Maybe             `json:"lid" nullable:"true" doc:"Identifies the person, if the network has said how." example:"lid:123456789012345"`

@@ -251,7 +251,7 @@ func told() map[postern.EventType]string {
 		postern.GroupJoined:          "The account created or joined a group, or somebody added it.",
 		postern.GroupLeft:            "The account left a group, or somebody removed it; by says who.",
 		postern.GroupUpdated:         "Somebody changed a group; changed names the members of the object that changed. The approval of new members is noticed only when this server changes it, or gets the group.",
-		postern.GroupParticipants:    "People joined or left a group, or became administrators, or are none any more; action and participants say what and who.",
+		postern.GroupParticipants:    "People joined or left a group, or became administrators, or stopped being administrators. action says what happened, and participants to whom.",
 		postern.MediaReadyEv:         "The file of a received message can be read.",
 		postern.MediaFailedEv:        "The file of a received message could not be fetched; recoverable says whether a request for it tries again.",
 		postern.DeviceLinked:         "A phone scanned the code, and the device is linked to its account.",

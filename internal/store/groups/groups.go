@@ -126,7 +126,8 @@ func write(tx *db.Tx, d postern.Device, g postern.Group, s standing) error {
 		return fmt.Errorf("encode the members of a group: %w", err)
 	}
 	return tx.Exec(`INSERT INTO chat_group (device_id, chat_id, workspace_id, subject, summary, participants, left_at,
-		listed, noticed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (device_id, chat_id) DO UPDATE SET subject = excluded.subject,
+		listed, noticed_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (device_id, chat_id)
+		DO UPDATE SET subject = excluded.subject,
 		summary = excluded.summary, participants = excluded.participants, left_at = excluded.left_at,
 		listed = excluded.listed, noticed_at = excluded.noticed_at`,
 		d.ID, g.ChatID, d.WorkspaceID, g.Subject, string(summary), string(people), s.left, s.listed, s.noticed)

@@ -77,13 +77,14 @@ func (t Table) Put(ctx context.Context, r Request, once *store.Once) error {
 			return err
 		}
 		tx.Wake(Queued, string(r.DeviceID))
-		return tx.Exec(`INSERT INTO session_request (id, workspace_id, device_id, kind, input, outcome, expires_at, taken_at,
-			method, path, key) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $10)`,
-			r.ID, r.WorkspaceID, r.DeviceID, r.Kind, t.box.Seal(r.Input, postern.RequestPlace(r.ID)), []byte{}, r.ExpiresAt, method, path, key)
+		return tx.Exec(`INSERT INTO session_request (id, workspace_id, device_id, kind, input, outcome, expires_at,
+			taken_at, method, path, key) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, $10)`,
+			r.ID, r.WorkspaceID, r.DeviceID, r.Kind, t.box.Seal(r.Input, postern.RequestPlace(r.ID)), []byte{},
+			r.ExpiresAt, method, path, key)
 	}))
 }
 
-// Wait waits for the outcome of a request until its time is over. ok is false if there is none by then.
+// Wait waits for the outcome of a request until the request expires; ok is false if it expires without one.
 func (t Table) Wait(ctx context.Context, ws postern.WorkspaceID, id string) (o Outcome, ok bool, err error) {
 	changes := t.db.Listen(Answered, id)
 	defer changes.Close()

@@ -50,7 +50,11 @@ func open(t *testing.T, url string) *store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	err = s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
 		return errors.Join(
 			tx.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'acme', 'growth', 1)`),

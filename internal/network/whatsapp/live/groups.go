@@ -12,7 +12,8 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// Enter returns the client of the live connection, and must be left; ok is false if there is none.
+// Enter returns the client of the live connection, and a function to call when done with it; ok is false if there is no
+// live connection.
 type Enter func() (cli *whatsmeow.Client, leave func(), ok bool)
 
 // Groups implements [network.Groups].
