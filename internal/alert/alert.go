@@ -18,6 +18,9 @@ import (
 // every is how often a Watcher looks at most.
 const every = 10 * time.Second
 
+// grace is how long a report that has begun may take once the server stops.
+const grace = 5 * time.Second
+
 // queued is how long a message of a connected device waits at least before that is wrong: a pace may delay it.
 const queued = 15 * time.Minute
 
@@ -88,9 +91,17 @@ func (w *Watcher) look(ctx context.Context) error {
 	if err := w.opts.Table.Forget(ctx, d.passed); err != nil {
 		return err
 	}
+	return w.report(ctx, d, now)
+}
+
+// report tells what is due, and stores that it was told. Having begun, it outlives ctx by a moment: if the server
+// stopped in between, the next one would tell it again.
+func (w *Watcher) report(ctx context.Context, d difference, now postern.Time) error {
 	if len(d.due)+len(d.over) == 0 {
 		return nil
 	}
+	ctx, cancel := outlive(ctx, grace)
+	defer cancel()
 	if err := w.tell(ctx, News{Began: d.due, Ended: d.over, At: now}); err != nil {
 		return err
 	}
@@ -98,6 +109,16 @@ func (w *Watcher) look(ctx context.Context) error {
 		d.due[i].ToldAt = now
 	}
 	return errors.Join(w.opts.Table.Note(ctx, d.due), w.opts.Table.Forget(ctx, d.over))
+}
+
+// outlive returns a context that is done some time after ctx is.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // difference is what there is to do.
