@@ -20,6 +20,7 @@ import (
 type told struct {
 	mu     sync.Mutex
 	refuse bool
+	hold   func()   // is called before a response, if it is set
 	lines  []string // state, kind and subject of each alert
 	texts  []string
 }
@@ -39,6 +40,16 @@ func (o *told) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, a := range body.Alerts {
 		o.lines = append(o.lines, a.State+" "+a.Kind+" "+a.SubjectID)
 	}
+	if o.hold != nil {
+		o.hold()
+	}
+}
+
+// change changes how the operator responds.
+func (o *told) change(refuse bool, hold func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.refuse, o.hold = refuse, hold
 }
 
 func (o *told) wait(t *testing.T, want ...string) {
@@ -52,8 +63,15 @@ func (o *told) wait(t *testing.T, want ...string) {
 	})
 }
 
-// The operator is told once what is wrong, and once that it is over, across restarts of the server and outages of the
-// address.
+// awaitStop waits until one more stop of the gateway has come to the end of its requests.
+func awaitStop(t *testing.T, k *testkit.Kit) {
+	const line = "the requests in flight have ended"
+	before := strings.Count(k.Log.String(), line)
+	testkit.Eventually(t, "a stop", func() (bool, any) { return strings.Count(k.Log.String(), line) > before, nil })
+}
+
+// The operator is told once what is wrong, and once that it is over, across restarts of the server, one of which
+// falls between a report and its record, and outages of the address.
 func TestOperatorsAreTold(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
 		operator := &told{refuse: true}
@@ -77,13 +95,17 @@ func TestOperatorsAreTold(t *testing.T) {
 			t.Errorf("the mail is %+v", m)
 		}
 		k.Stop()
-		operator.mu.Lock()
-		operator.refuse = false
-		operator.mu.Unlock()
+		arrived := make(chan struct{})
+		operator.change(false, func() {
+			close(arrived)
+			awaitStop(t, k)
+		})
 		k.Boot()
+		<-arrived
+		k.Stop()
+		operator.change(false, nil)
 		down := "device-down " + string(d.ID)
 		operator.wait(t, "began "+down)
-		k.Stop()
 		k.Boot()
 		fault("offline:0")
 		c.Await(d.ID, postern.Connected)
