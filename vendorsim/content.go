@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -23,7 +24,7 @@ type Content struct {
 	Media *Media `json:"media,omitempty"`
 	// LinkPreview is what a text shows of a link; nil if it shows nothing.
 	LinkPreview *LinkPreview `json:"linkPreview,omitempty"`
-	// Mentions are the people whom the message mentions, and Forwarded marks it as forwarded.
+	// Mentions are the people whom the message mentions as phones show it, or MentionAll; Forwarded marks it as forwarded.
 	Mentions  []string `json:"mentions,omitempty"`
 	Forwarded bool     `json:"forwarded,omitempty"`
 	// Target is the id on the network of the message that an action concerns, such as a TypeReaction.
@@ -194,7 +195,11 @@ func (c Content) context(author string) *waE2E.ContextInfo {
 		info.IsForwarded, info.ForwardingScore = new(true), new(uint32(1))
 	}
 	for _, who := range c.Mentions {
-		if n, err := knownNumber(who); err == nil {
+		n, err := knownNumber(who)
+		switch {
+		case who == MentionAll:
+			info.NonJIDMentions = new(uint32(1))
+		case err == nil:
 			info.MentionedJID = append(info.MentionedJID, n.pn().String())
 		}
 	}
@@ -264,9 +269,6 @@ func otherOf(msg *waE2E.Message, kind string) Content {
 func (c Content) with(info *waE2E.ContextInfo) Content {
 	c.ReplyTo, c.Forwarded = info.GetStanzaID(), info.GetIsForwarded()
 	c.Expires = int(info.GetExpiration())
-	for _, jid := range info.GetMentionedJID() {
-		user, _, _ := strings.Cut(jid, "@")
-		c.Mentions = append(c.Mentions, "+"+user)
-	}
+	c.mention(info, types.DefaultUserServer)
 	return c
 }

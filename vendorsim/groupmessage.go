@@ -92,7 +92,7 @@ func (v groupChats) read(ctx context.Context, cp *companion, g *group, m outboun
 		}
 		readers = append(readers, n)
 		if c.Type == TypeUnreadable {
-			c = v.messages.opened(n, cp.account.number, msg, contentOf(msg, m.kind))
+			c = v.messages.opened(n, cp.account.number, msg, contentOf(msg, m.kind)).inGroup(msg)
 		}
 	}
 	return c, readers

@@ -63,7 +63,7 @@ func (v groupChats) compose(from number, g *group, c Content) (Content, error) {
 	if quoted, err := v.messages.targetOf(from, c.ReplyTo); err == nil {
 		author = number(quoted.From[1:])
 	}
-	return c.written(c.wire(c.context(author.lid().String())))
+	return c.written(c.forGroup(author.lid().String()))
 }
 
 // linkedMember returns a member of a group that has companions, or other if none has.

@@ -114,7 +114,10 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	if in.Media != nil { // it is looked up when nothing else is wrong
 		in.Content.Media = &postern.Media{Filename: cmp.Or(in.Media.Filename, "file")}
 	}
-	if in.Content, err = in.Content.Checked(); err != nil {
+	if in.Content, err = in.Content.Checked(); err == nil {
+		err = in.Content.CheckChat(chat)
+	}
+	if err != nil {
 		return in, "", err
 	}
 	if in.LinkPreview && in.Content.Kind != postern.KindText {

@@ -17,6 +17,9 @@ const (
 	MaxMentions       = 1024 // in one message: as many as a group has members
 )
 
+// MentionAll stands for all members of a group among those whom a message mentions.
+const MentionAll = "all"
+
 // checkContacts returns contacts as they are sent.
 func checkContacts(list []Contact) ([]Contact, error) {
 	if len(list) == 0 {

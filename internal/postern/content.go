@@ -2,6 +2,7 @@ package postern
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -59,7 +60,7 @@ type Extra struct {
 	GIF      bool `json:"gif,omitzero" doc:"True if a video plays in a loop without sound; otherwise absent." example:"true"`
 	Round    bool `json:"round,omitzero" doc:"True if a video is shown as a circle; otherwise absent." example:"true"`
 
-	Mentions  []string `json:"mentions,omitempty" nullable:"false" doc:"At most 1,024 people whom the text mentions: phone numbers, or hidden numbers as in the chatId of an event. Apps show a name where the text contains @ and the digits. Absent if nobody is mentioned." example:"[\"+15557654321\"]"`
+	Mentions  []string `json:"mentions,omitempty" nullable:"false" doc:"At most 1,024 people whom the text mentions: phone numbers, or hidden numbers as in the chatId of an event; in a group also all, for all members. Apps show a name where the text contains @ and the digits. Absent if nobody is mentioned." example:"[\"+15557654321\"]"`
 	Forwarded bool     `json:"forwarded,omitzero" doc:"True if the message is marked as forwarded; otherwise absent." example:"true"`
 }
 
@@ -177,6 +178,14 @@ func (c Content) checkMembers() error {
 	return nil
 }
 
+// CheckChat refuses content that cannot be sent to a chat.
+func (c Content) CheckChat(chat string) error {
+	if i := slices.Index(c.Mentions, MentionAll); i >= 0 && !IsGroup(chat) {
+		return Invalid("/mentions/"+strconv.Itoa(i), "only a message to a group can mention all")
+	}
+	return nil
+}
+
 func (c Content) checkText() error {
 	switch {
 	case c.Kind == KindText && c.Text == "":
@@ -218,6 +227,10 @@ func checkMentions(list []string) ([]string, error) {
 	}
 	who := make([]string, len(list))
 	for i, s := range list {
+		if s == MentionAll {
+			who[i] = s
+			continue
+		}
 		chat, err := ParseChat(s)
 		if err != nil || !IsDirect(chat) {
 			return nil, Invalid("/mentions/"+strconv.Itoa(i), "%v", errNotChat)

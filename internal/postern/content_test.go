@@ -39,7 +39,7 @@ func TestContentThatCanBeSent(t *testing.T) {
 		{"no contact", card(), ValidationFailed},
 		{"21 contacts", card(make([]Contact, 21)...), ValidationFailed},
 		{"a mention", Content{Kind: KindText, Text: "@15557654321", Extra: Extra{Mentions: []string{"+15557654321"}}}, ""},
-		{"a mention of nobody", Content{Kind: KindText, Text: "x", Extra: Extra{Mentions: []string{"all"}}}, ValidationFailed},
+		{"a mention of nobody", Content{Kind: KindText, Text: "x", Extra: Extra{Mentions: []string{"everybody"}}}, ValidationFailed},
 		{"a text with a poll", Content{Kind: KindText, Text: "x", Extra: poll("?", "a", "b").Extra}, ValidationFailed},
 	}
 	for _, tt := range tests {

@@ -1,6 +1,7 @@
 package testkit_test
 
 import (
+	"slices"
 	"testing"
 
 	"postern/internal/postern"
@@ -256,4 +257,47 @@ func TestMessageToAForeignGroupFails(t *testing.T) {
 	if usage.Messages.Used != 0 {
 		t.Errorf("%d messages are counted", usage.Messages.Used)
 	}
+}
+
+// In a group whose members have hidden numbers, phones show only mentions of those. Both ways, callers see numbers.
+func TestMentionsInGroups(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.received")
+		d := c.Link(phone)
+		g, chat := newGroup(t, k, ann, phone, ben)
+		text := "@" + ann[1:] + ", ask @" + ben[1:] + "0 and @" + ben[1:] + "."
+		send := func(mentions ...string) {
+			t.Helper()
+			var m postern.Message
+			c.Call("POST", "/v1/messages", map[string]any{
+				"deviceId": d.ID, "to": chat, "body": text, "mentions": mentions,
+			}, 202, &m)
+			c.AwaitMessage(m.ID, postern.Delivered)
+			if m.Content.Text != text || !slices.Equal(m.Content.Mentions, mentions) {
+				t.Errorf("the message is %+v", m.Content)
+			}
+			shown := k.Vendor.Shown(ben)
+			if last := shown[len(shown)-1]; last.Body != text || !slices.Equal(last.Mentions, mentions) {
+				t.Errorf("the phone shows %q with %v", last.Body, last.Mentions)
+			}
+		}
+		send(ann, ben)
+		send("all")
+		_, err := k.Vendor.WriteInGroup(t.Context(), g.ID, ann, vendorsim.Content{
+			Type: vendorsim.TypeText, Body: "@" + phone[1:] + " and @" + ben[1:], Mentions: []string{phone, ben, "all"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e struct{ Message postern.Message }
+		decode(t, hooks.AwaitCount(postern.MessageReceived, 1)[0], &e)
+		if got := e.Message.Content; got.Text != "@"+phone[1:]+" and @"+ben[1:] ||
+			!slices.Equal(got.Mentions, []string{phone, ben, "all"}) {
+			t.Errorf("received %+v", got)
+		}
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": ann, "body": "x", "mentions": []string{"all"},
+		}, 422, nil)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"postern/internal/network"
@@ -53,6 +54,27 @@ func (c *conn) author(to types.JID, m *network.Quote) types.JID {
 		return types.NewJID(lid, types.HiddenUserServer)
 	}
 	return types.NewJID(strings.TrimPrefix(m.Author, "+"), types.DefaultUserServer)
+}
+
+// naming returns what gives people the names that a chat uses: in most groups, apps know members only by their hidden
+// numbers.
+func (c *conn) naming(ctx context.Context, to types.JID) func(who string) string {
+	hidden := sync.OnceValue(func() bool {
+		//nolint:staticcheck // marked as dangerous; the send that follows reads the same
+		group, err := c.cli.DangerousInternals().GetCachedGroupData(ctx, to)
+		return err == nil && group.AddressingMode == types.AddressingModeLID
+	})
+	return func(who string) string {
+		number, ok := strings.CutPrefix(who, "+")
+		if !ok || to.Server != types.GroupServer || !hidden() {
+			return who
+		}
+		lid, err := c.cli.Store.LIDs.GetLIDForPN(ctx, types.NewJID(number, types.DefaultUserServer))
+		if err != nil || lid.IsEmpty() {
+			return who
+		}
+		return postern.ChatOfLID(lid.User)
+	}
 }
 
 // vote seals a vote with the secret of its poll.

@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // message reports a message that was decrypted.
 func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	in, ok := v.read(ctx, evt)
+	in.Content = content.Renamed(in.Content, v.number(ctx))
 	timer, timed := content.TimerOf(evt.Message, evt.Info.Timestamp.UTC())
 	if !ok && !timed || !isOfChat(evt.Info.MessageSource) {
 		return true
@@ -121,6 +123,24 @@ func (v *run) read(ctx context.Context, evt *events.Message) (content.Incoming, 
 		in.Content.ViewOnce = true
 	}
 	return in, ok
+}
+
+// number returns what gives people their numbers, as far as they are known: messages in groups mention hidden numbers.
+func (v *run) number(ctx context.Context) func(who string) string {
+	return func(who string) string {
+		lid, ok := strings.CutPrefix(who, "lid:")
+		if !ok {
+			return who
+		}
+		if lid == v.cli.Store.GetLID().User {
+			return "+" + v.session.account.User
+		}
+		pn, err := v.cli.Store.LIDs.GetPNForLID(ctx, types.NewJID(lid, types.HiddenUserServer))
+		if err != nil || pn.IsEmpty() {
+			return who
+		}
+		return "+" + pn.User
+	}
 }
 
 // opened opens what a message seals. The writer may have sealed it under the other of its two

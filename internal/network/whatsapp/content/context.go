@@ -57,7 +57,11 @@ func (m Outgoing) context() *waE2E.ContextInfo {
 		info.IsForwarded, info.ForwardingScore = new(true), new(uint32(1))
 	}
 	for _, who := range m.Content.Mentions {
-		info.MentionedJID = append(info.MentionedJID, address(who).String())
+		if who == postern.MentionAll {
+			info.NonJIDMentions = new(uint32(1))
+		} else {
+			info.MentionedJID = append(info.MentionedJID, address(who).String())
+		}
 	}
 	return info
 }
@@ -92,6 +96,9 @@ func (in *Incoming) addContext(part protoreflect.Value) {
 	in.QuoteOf = Clip(info.GetStanzaID(), maxID)
 	in.Content.Forwarded = info.GetIsForwarded()
 	in.Content.Mentions = mentioned(info.GetMentionedJID())
+	if info.GetNonJIDMentions() > 0 {
+		in.Content.Mentions = append(in.Content.Mentions, postern.MentionAll)
+	}
 }
 
 // contextOf returns what the part of a message says beside its content, or nil.
