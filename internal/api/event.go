@@ -74,9 +74,9 @@ func (h events) stream(ctx context.Context, q *request, in *streamEventsInput) (
 // a reader forget the last one that it knows.
 func (s *stream) place(id postern.EventID) bool {
 	if id == "" {
-		return s.text(": no events yet\n\n")
+		return s.Text(": no events yet\n\n")
 	}
-	return s.text("id: " + string(id) + "\n\n")
+	return s.Text("id: " + string(id) + "\n\n")
 }
 
 // follow writes the log page by page, and waits at its end. A slow reader keeps
@@ -103,7 +103,7 @@ func (h events) follow(ctx context.Context, q *request, log *gateway.LogReader, 
 func (s *stream) showEvents(list []gateway.LoggedEvent) bool {
 	for _, e := range list {
 		head := "id: " + string(e.ID) + "\nevent: " + string(e.Type) + "\ndata: "
-		if !s.write([]byte(head), e.Body, []byte("\n\n")) {
+		if !s.Write([]byte(head), e.Body, []byte("\n\n")) {
 			return false
 		}
 	}

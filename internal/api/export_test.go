@@ -23,12 +23,13 @@ func (a *API) SetPulse(d time.Duration) { a.streams.pulse = d }
 func (a *API) SetPatience(d time.Duration) { a.streams.patience = d }
 
 // SetStreams changes how many streams there may be in all.
-func (a *API) SetStreams(n int) { a.streams.most = n }
+func (a *API) SetStreams(n int) { a.streams.SetMost(n) }
 
 // SetUploads changes how many uploads there may be in all, and how long one waits for its
 // client.
 func (a *API) SetUploads(n int, patience time.Duration) {
-	a.uploads.most, a.uploads.patience = n, patience
+	a.uploads.SetMost(n)
+	a.uploads.patience = patience
 }
 
 // StopRates stops the clock of all rates: what is used up stays so. It must come

@@ -188,7 +188,7 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 		return nil, err
 	}
 	return h.streams.answer(q, func(ctx context.Context, s *stream) {
-		if s.text(": connected\n\n") { // at once, so that a proxy that collects responses is noticed
+		if s.Text(": connected\n\n") { // at once, so that a proxy that collects responses is noticed
 			h.follow(ctx, q, first, s)
 		}
 	})

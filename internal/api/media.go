@@ -13,6 +13,7 @@ import (
 	"postern/internal/obs"
 	"postern/internal/postern"
 	"postern/internal/problem"
+	"postern/internal/ratelimit"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -29,13 +30,13 @@ type files struct {
 
 // uploads bounds how many files arrive at a time, and how long one may take.
 type uploads struct {
-	*places
+	*ratelimit.Places
 	patience time.Duration // with a client that sends nothing
 }
 
 func newUploads() *uploads {
 	each := fmt.Sprintf("the workspace has %d uploads in progress, which is the limit; wait for one to end", maxUploads)
-	return &uploads{newPlaces(maxUploads, maxAllUploads, tooMany(uploadRetry, each),
+	return &uploads{ratelimit.NewPlaces(maxUploads, maxAllUploads, tooMany(uploadRetry, each),
 		tooMany(uploadRetry, "the server has as many uploads in progress as it can; try again later")), uploadWait}
 }
 
@@ -44,7 +45,7 @@ type uploadInput struct {
 }
 
 func (h files) upload(ctx context.Context, q *request, in *uploadInput) (*made[postern.Media], error) {
-	done, err := h.uploads.take(q.caller.Workspace())
+	done, err := h.uploads.Take(string(q.caller.Workspace()))
 	if err != nil {
 		return nil, err
 	}

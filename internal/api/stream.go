@@ -3,13 +3,12 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"sync"
 	"time"
 
-	"postern/internal/api/spec"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/ratelimit"
+	"postern/internal/sse"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -26,14 +25,14 @@ type streams struct {
 	serving context.Context // of all streams, until the server stops
 	end     context.CancelFunc
 
-	*places
+	*ratelimit.Places
 }
 
 func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams {
 	serving, end := context.WithCancel(context.Background())
 	return &streams{
 		gateway: g, scopes: scopes, pulse: streamPulse, patience: streamWrite, serving: serving, end: end,
-		places: newPlaces(maxStreams, maxAllStreams,
+		Places: ratelimit.NewPlaces(maxStreams, maxAllStreams,
 			tooMany(streamPulse,
 				fmt.Sprintf("the workspace has %d open streams, which is the limit; close one first", maxStreams)),
 			tooMany(streamPulse, "the server has as many open streams as it can; try again later, or list events instead")),
@@ -43,7 +42,7 @@ func newStreams(g *gateway.Gateway, scopes map[string][]postern.Scope) *streams 
 // answer returns a stream that body writes, one of those that the workspace may
 // have open. The context of body ends with the request, and when the server stops.
 func (o *streams) answer(q *request, body func(context.Context, *stream)) (*huma.StreamResponse, error) {
-	done, err := o.take(q.caller.Workspace())
+	done, err := o.Take(string(q.caller.Workspace()))
 	if err != nil {
 		return nil, err
 	}
@@ -53,86 +52,24 @@ func (o *streams) answer(q *request, body func(context.Context, *stream)) (*huma
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(o.serving, cancel)()
-		s := &stream{w: w, ctl: http.NewResponseController(w), patience: o.patience}
-		s.w.Header().Set("Content-Type", spec.Stream)
-		s.w.Header().Set("X-Accel-Buffering", "no") // nginx collects responses otherwise
-		s.w.WriteHeader(http.StatusOK)
-		s.started = r.Method != http.MethodHead && s.ctl.Flush() == nil
-		if s.started {
-			body(ctx, s)
+		if s, ok := sse.Open(w, r, o.patience); ok {
+			body(ctx, &stream{s})
 		}
 	}}, nil
-}
-
-// places bounds how many requests of a kind that takes long are served at a time.
-type places struct {
-	each, most         int   // of a workspace, and of all workspaces
-	eachTaken, allGone error // what a request beyond them is told
-
-	mu   sync.Mutex
-	all  int
-	open map[postern.WorkspaceID]int
-}
-
-func newPlaces(each, most int, eachTaken, allGone error) *places {
-	return &places{each: each, most: most, eachTaken: eachTaken, allGone: allGone, open: map[postern.WorkspaceID]int{}}
-}
-
-// take counts one more request until done is called, or refuses it.
-func (p *places) take(ws postern.WorkspaceID) (done func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.open[ws] >= p.each:
-		return nil, p.eachTaken
-	case p.all >= p.most:
-		return nil, p.allGone
-	}
-	p.all++
-	p.open[ws]++
-	return func() { p.give(ws) }, nil
-}
-
-func (p *places) give(ws postern.WorkspaceID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all--
-	if p.open[ws]--; p.open[ws] == 0 {
-		delete(p.open, ws)
-	}
 }
 
 func tooMany(wait time.Duration, detail string) error {
 	return &postern.Error{Reason: postern.RateLimited, RetryAfter: wait, Detail: detail}
 }
 
-// stream writes server-sent events.
-type stream struct {
-	w        http.ResponseWriter
-	ctl      *http.ResponseController
-	patience time.Duration
-	started  bool // the headers are sent, and a body may follow
-}
+// stream is a stream of server-sent events.
+type stream struct{ *sse.Stream }
 
 // event sends one event; it is false when the reader has left or takes nothing.
 func (s *stream) event(name string, v any) bool {
 	b, err := postern.EncodeJSON(v)
-	return err == nil && s.write([]byte("event: "+name+"\ndata: "), b, []byte("\n\n"))
+	return err == nil && s.Event(name, b)
 }
-
-// write sends text, given in parts; it is false when the reader has left or takes nothing.
-func (s *stream) write(parts ...[]byte) bool {
-	_ = s.ctl.SetWriteDeadline(time.Now().Add(s.patience)) // not every transport has deadlines
-	for _, p := range parts {
-		if _, err := s.w.Write(p); err != nil {
-			return false
-		}
-	}
-	return s.ctl.Flush() == nil
-}
-
-// text sends text.
-func (s *stream) text(text string) bool { return s.write([]byte(text)) }
 
 // listener is woken by changes in the store.
 type listener interface {
@@ -166,7 +103,7 @@ func (k keyWatch) wait(ctx context.Context, s *stream, changes listener) bool {
 	case <-k.changed.C():
 		k.changed.Take()
 	case <-pulse.C:
-		return s.text(": waiting\n\n")
+		return s.Text(": waiting\n\n")
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
