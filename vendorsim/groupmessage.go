@@ -223,7 +223,7 @@ func (v groupChats) action(from number, g *group, c Content) (*waE2E.Message, er
 	if target.Group != g.saved.ID {
 		return nil, fmt.Errorf("%w: %s in the group %s", ErrUnknownMessage, c.Target, g.saved.ID)
 	}
-	if (c.Type == TypeEdit || c.Type == TypeRevoke) && !target.writtenBy(from) {
+	if !target.writtenBy(from) && (c.Type == TypeEdit || c.Type == TypeRevoke && !v.administers(from, g)) {
 		return nil, fmt.Errorf("%w: %s", ErrNotAuthor, c.Target)
 	}
 	author := number(target.From[1:]).lid()
@@ -231,4 +231,11 @@ func (v groupChats) action(from number, g *group, c Content) (*waE2E.Message, er
 		RemoteJID: new(g.jid().String()), FromMe: new(target.writtenBy(from)), ID: &c.Target,
 		Participant: new(author.String()),
 	}}.message()
+}
+
+// administers reports whether a number is an administrator of a group.
+func (v groupChats) administers(n number, g *group) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return g.isAdmin(n)
 }

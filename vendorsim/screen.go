@@ -111,7 +111,7 @@ func shownKey(n number, position int64) string {
 // its sender may do it. The caller holds v.mu.
 func (v records) apply(n number, act Shown) {
 	target := v.shown(n, act.Target)
-	if target == nil || act.Unreadable || target.Deleted || !act.allowed(target) {
+	if target == nil || act.Unreadable || target.Deleted || !v.allows(&act, target) {
 		return
 	}
 	act.change(target)
@@ -130,9 +130,13 @@ func (v records) save(n number, target *Shown) {
 	v.notify()
 }
 
-// allowed reports whether the sender of an action may do it.
-func (m *Shown) allowed(target *Shown) bool {
-	return m.Type != TypeEdit && m.Type != TypeRevoke || m.From == target.From
+// allows reports whether the sender of an action may do it. The caller holds v.mu.
+func (v records) allows(act, target *Shown) bool {
+	if act.Type != TypeEdit && act.Type != TypeRevoke || act.From == target.From {
+		return true
+	}
+	g := v.groups[target.Group]
+	return act.Type == TypeRevoke && g != nil && g.isAdmin(number(act.From[1:]))
 }
 
 // change changes the message that an action concerns. It replaces lists, because callers have copies

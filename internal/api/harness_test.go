@@ -89,7 +89,7 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
-func (fakeSandbox) ChangeGroup(string, string, postern.GroupChange, gateway.ParticipantsChange) error {
+func (fakeSandbox) ChangeGroup(context.Context, string, string, gateway.SandboxGroupChange) error {
 	return nil
 }
 

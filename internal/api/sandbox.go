@@ -127,19 +127,27 @@ type newGroupChange struct {
 	Description  *string  `json:"description,omitempty" maxLength:"2048" doc:"Text about the group; \"\" removes it." example:"Questions about orders"`
 	AnnounceOnly *bool    `json:"announceOnly,omitempty" doc:"Whether only administrators may write." example:"true"`
 	AdminsEdit   *bool    `json:"adminsEdit,omitempty" doc:"Whether only administrators may change the group." example:"true"`
+	JoinApproval *bool    `json:"joinApproval,omitempty" doc:"Whether an administrator approves those who join by the invitation." example:"true"`
 	Disappearing *int     `json:"disappearing,omitempty" enum:"0,86400,604800,7776000" doc:"Seconds after which messages disappear; 0 means never." example:"604800"`
 	Add          []string `json:"add,omitempty" nullable:"false" maxItems:"1023" doc:"Who to add." example:"[\"+15551234567\"]"`
 	Remove       []string `json:"remove,omitempty" nullable:"false" maxItems:"1023" doc:"Who to remove. Members leave by removing themselves." example:"[\"+15557654321\"]"`
 	Promote      []string `json:"promote,omitempty" nullable:"false" maxItems:"1023" doc:"Who becomes an administrator." example:"[\"+15551234567\"]"`
 	Demote       []string `json:"demote,omitempty" nullable:"false" maxItems:"1023" doc:"Who is no longer an administrator." example:"[\"+15557654321\"]"`
+
+	Join   bool              `json:"join,omitempty" doc:"Whether the phone of from uses the invitation first. If an administrator has to approve, nothing else happens." example:"false"`
+	Delete postern.MessageID `json:"delete,omitempty" minLength:"1" doc:"A message of the group that from deletes for everyone: an own one, or as an administrator any." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
 func (h sandbox) changeGroup(ctx context.Context, q *request, in *changeGroupInSandbox) (*nothing, error) {
 	b := in.Body
-	return nil, h.gateway.SandboxPhones.ChangeGroup(ctx, q.caller, in.ID, in.ChatID, b.From, postern.GroupChange{
-		Subject: b.Subject, Description: b.Description, AnnounceOnly: b.AnnounceOnly, AdminsEdit: b.AdminsEdit,
-		Disappearing: b.Disappearing,
-	}, gateway.ParticipantsChange{Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote})
+	return nil, h.gateway.SandboxPhones.ChangeGroup(ctx, q.caller, in.ID, in.ChatID, gateway.SandboxGroupChange{
+		From: b.From, Join: b.Join, Delete: b.Delete,
+		Group: postern.GroupChange{
+			Subject: b.Subject, Description: b.Description, AnnounceOnly: b.AnnounceOnly, AdminsEdit: b.AdminsEdit,
+			JoinApproval: b.JoinApproval, Disappearing: b.Disappearing,
+		},
+		People: gateway.ParticipantsChange{Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote},
+	})
 }
 
 type callInput struct {

@@ -88,8 +88,19 @@ func (s simulated) CreateGroup(_, subject string, members []string) (string, err
 	return "group:" + g.ID, simulatedError(err)
 }
 
-func (s simulated) ChangeGroup(chat, from string, c postern.GroupChange, p gateway.ParticipantsChange) error {
-	return simulatedError(s.Vendor.ChangeGroup(strings.TrimPrefix(chat, "group:"), from, vendorsim.GroupChange{
+func (s simulated) ChangeGroup(ctx context.Context, account, chat string, in gateway.SandboxGroupChange) error {
+	id, c, p := strings.TrimPrefix(chat, "group:"), in.Group, in.People
+	if in.Join {
+		if waits, err := s.JoinGroup(id, in.From); err != nil || waits {
+			return simulatedError(err)
+		}
+	}
+	if in.Target != "" {
+		if _, err := s.Revoke(ctx, account, in.From, in.Target); err != nil {
+			return simulatedError(err)
+		}
+	}
+	return simulatedError(s.Vendor.ChangeGroup(id, in.From, vendorsim.GroupChange{
 		Subject: c.Subject, Description: c.Description, AnnounceOnly: c.AnnounceOnly, AdminsEdit: c.AdminsEdit,
 		JoinApproval: c.JoinApproval, Disappearing: c.Disappearing, Add: p.Add, Remove: p.Remove, Promote: p.Promote,
 		Demote: p.Demote,
@@ -145,7 +156,7 @@ func simulatedError(err error) error {
 		return postern.Invalid("", "one of the numbers is not on the simulated network")
 	case errors.Is(err, vendorsim.ErrUnknownGroup):
 		return postern.Invalid("/group", "there is no such group on the simulated network; create it first")
-	case errors.Is(err, vendorsim.ErrNotAllowed):
+	case errors.Is(err, vendorsim.ErrNotAllowed), errors.Is(err, vendorsim.ErrNotAuthor):
 		return postern.Invalid("/from", "only administrators of the group may do this")
 	case errors.Is(err, vendorsim.ErrNotMember):
 		return postern.Invalid("/from", "this number is not a member of the group")

@@ -35,7 +35,7 @@ func (*vendor) Receipt(context.Context, string, string, string, postern.MessageS
 	return nil
 }
 
-func (*vendor) ChangeGroup(string, string, postern.GroupChange, gateway.ParticipantsChange) error {
+func (*vendor) ChangeGroup(context.Context, string, string, gateway.SandboxGroupChange) error {
 	return nil
 }
 func (*vendor) CreateGroup(string, string, []string) (string, error) { return "group:1203", nil }

@@ -102,12 +102,22 @@ func (g Actions) Cancel(ctx context.Context, c access.Caller, id postern.Message
 	return g.db.Outbox.Cancel(ctx, c.Workspace(), id, did(c, g.db.Now(), "message.canceled", string(id), string(m.To)))
 }
 
-// Delete deletes a message that the account sent, for everyone.
+// Delete deletes a message for everyone: one that the account sent, or any of a group of which it is an administrator.
 func (g Actions) Delete(ctx context.Context, c access.Caller, id postern.MessageID) (postern.Message, error) {
 	if err := c.Permit(postern.MessagesWrite); err != nil {
 		return postern.Message{}, err
 	}
-	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindRevoke}, own)
+	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindRevoke}, func(m postern.Message) error {
+		if m.Direction == postern.Outbound || !postern.IsGroup(m.ChatID) {
+			return own(m)
+		}
+		role, err := g.groups().Role(ctx, m.WorkspaceID, m.DeviceID, m.ChatID)
+		if err == nil && role != postern.GroupAdmin && role != postern.GroupOwner {
+			err = postern.Errorf(postern.GroupNotAllowed,
+				"only administrators of a group can delete what others have written in it")
+		}
+		return cmp.Or(err, deletable(m))
+	})
 }
 
 // Vote votes for options of a poll, in place of an earlier vote; no options take it back.
@@ -235,6 +245,14 @@ func alive(m postern.Message) error {
 		return postern.Errorf(postern.ActionNotPossible, "the message could not be read")
 	}
 	return nil
+}
+
+// deletable refuses to delete what is no message of the network, or was deleted.
+func deletable(m postern.Message) error {
+	if m.Error != nil { // others can read it
+		m.Error = nil
+	}
+	return alive(m)
 }
 
 // own refuses actions on messages of others.

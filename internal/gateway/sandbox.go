@@ -34,8 +34,8 @@ type SandboxNetwork interface {
 	Inbound(ctx context.Context, account string, m SandboxInbound) (networkID string, err error)
 	// CreateGroup creates a group with the account and others, and returns its chat.
 	CreateGroup(account, subject string, members []string) (chat string, err error)
-	// ChangeGroup lets a member change a group: the group itself, or who is in it.
-	ChangeGroup(chat, from string, c postern.GroupChange, p ParticipantsChange) error
+	// ChangeGroup lets a phone do something in a group of the account.
+	ChangeGroup(ctx context.Context, account, chat string, c SandboxGroupChange) error
 	// Call lets a contact call the account and returns the id of the call.
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
 	// Receipt lets the recipient of a message confirm it; of a message to a group, the member from, or all if that is "".
@@ -308,24 +308,53 @@ func (g SandboxPhones) CreateGroup(
 	return SandboxGroup{chat, subject, list}, err
 }
 
-// ChangeGroup lets the phone of a member change a group, or of somebody who joins it by being among those to add.
+// SandboxGroupChange is what the phone of a member does in a group.
+type SandboxGroupChange struct {
+	From   string // whose phone it is
+	Join   bool   // it uses the invitation first
+	Group  postern.GroupChange
+	People ParticipantsChange
+	Delete postern.MessageID // a message that it deletes for everyone; "" for none
+	Target string            // the network id of that message, which ChangeGroup finds
+}
+
+// ChangeGroup lets the phone of a member change a group, or of somebody who joins it.
 func (g SandboxPhones) ChangeGroup(
-	ctx context.Context, c access.Caller, id postern.DeviceID, chat, from string, change postern.GroupChange,
-	p ParticipantsChange,
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, in SandboxGroupChange,
 ) error {
 	if err := c.Permit(postern.SandboxWrite); err != nil {
 		return err
 	}
-	if _, err := g.linkedDevice(ctx, c, id); err != nil {
+	d, err := g.linkedDevice(ctx, c, id)
+	if err != nil {
 		return err
 	}
 	group, err := postern.ParseChat(chat)
 	if err != nil || !postern.IsGroup(group) {
 		return postern.Errorf(postern.NotFound, "there is no such group; its id begins with group:")
 	}
-	if from, err = postern.ParsePhone(from); err != nil {
+	if in.From, err = postern.ParsePhone(in.From); err != nil {
 		return postern.Invalid("/from", "%v", err)
 	}
+	if err := in.People.parse(); err != nil {
+		return err
+	}
+	if in.Delete != "" {
+		m, err := g.messages().quoted(ctx, c, in.Delete, id, group)
+		if err != nil {
+			return err
+		}
+		in.Target = m.NetworkID
+	}
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return err
+	}
+	return network.ChangeGroup(ctx, string(d.PhoneNumber), group, in)
+}
+
+// parse brings numbers into their usual form.
+func (p ParticipantsChange) parse() (err error) {
 	for pointer, list := range map[string][]string{
 		"/add": p.Add, "/remove": p.Remove, "/promote": p.Promote, "/demote": p.Demote,
 	} {
@@ -335,11 +364,7 @@ func (g SandboxPhones) ChangeGroup(
 			}
 		}
 	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return err
-	}
-	return network.ChangeGroup(group, from, change, p)
+	return nil
 }
 
 // attachInbound finds the file that a simulated contact sends, and opens it.

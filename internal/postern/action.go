@@ -28,7 +28,7 @@ type State struct {
 	Reactions []Reaction `json:"reactions,omitempty" nullable:"false" doc:"The reactions to the message, one for each person; absent if there are none."`
 	Votes     []Vote     `json:"votes,omitempty" nullable:"false" doc:"The votes in a poll, one for each person; absent if there are none."`
 	EditedAt  Time       `json:"editedAt,omitzero" format:"date-time" doc:"When the sender last changed the text, by the network's clock; absent if it is the first one." example:"2026-11-21T09:05:00.000Z"`
-	DeletedAt Time       `json:"deletedAt,omitzero" format:"date-time" doc:"When the sender deleted the message for everyone, by the network's clock; absent if it was not deleted." example:"2026-11-21T09:06:00.000Z"`
+	DeletedAt Time       `json:"deletedAt,omitzero" format:"date-time" doc:"When the sender, or an administrator of the group, deleted the message for everyone, by the network's clock; absent if it was not deleted." example:"2026-11-21T09:06:00.000Z"`
 
 	PinnedAt    Time `json:"pinnedAt,omitzero" format:"date-time" doc:"When somebody last pinned the message in the chat, by the network's clock; absent if it is not pinned." example:"2026-11-21T09:07:00.000Z"`
 	PinnedUntil Time `json:"pinnedUntil,omitzero" format:"date-time" doc:"When the apps unpin the message by themselves; no event reports that. Absent if the message is not pinned, or if the time is not known." example:"2026-11-28T09:07:00.000Z"`
@@ -144,11 +144,10 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 		m.Content.Text, m.State.EditedAt = a.Content.Text, at
 		return MessageEdited, true
 	case KindRevoke:
-		if !own || m.State.DeletedAt != 0 {
+		if !own {
 			return "", false
 		}
-		m.State.DeletedAt = at
-		return MessageDeleted, true
+		return m.delete(at)
 	case KindPin:
 		return m.pin(a.Content.PinSeconds(), at)
 	case KindStar:
@@ -156,6 +155,29 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 	default:
 		return "", false
 	}
+}
+
+// Moderate is like [Message.Apply] for the action of an administrator of the message's group, who may delete what others
+// have written.
+func (m *Message) Moderate(a Message) (EventType, bool) {
+	if a.Content.Kind == KindRevoke && IsGroup(m.ChatID) {
+		return m.delete(cmp.Or(a.SentAt, a.CreatedAt))
+	}
+	return m.Apply(a)
+}
+
+func (m *Message) delete(at Time) (EventType, bool) {
+	if m.State.DeletedAt != 0 {
+		return "", false
+	}
+	m.State.DeletedAt = at
+	return MessageDeleted, true
+}
+
+// Moderates reports whether an action on a message takes an administrator of its group, because it deletes what somebody
+// else has written.
+func (m *Message) Moderates(a Message) bool {
+	return a.Content.Kind == KindRevoke && IsGroup(m.ChatID) && !m.isBy(a)
 }
 
 // isBy reports whether a message and an action are of the same person. In a direct chat, only one person can
@@ -275,6 +297,14 @@ type ActionObject struct {
 	Reaction *Reaction `json:"reaction,omitempty" doc:"The reaction that the event reports; absent from other events."`
 	Vote     *Vote     `json:"vote,omitempty" doc:"The vote that the event reports; absent from other events."`
 	Pin      *Pin      `json:"pin,omitempty" doc:"Who pinned or unpinned the message; absent from other events."`
+	Deletion *Deletion `json:"deletion,omitempty" doc:"The administrator of the group who deleted the message of somebody else; absent from other events."`
+}
+
+// Deletion is that an administrator of a group has deleted what somebody else wrote.
+type Deletion struct {
+	From    Maybe  `json:"from" nullable:"true" doc:"Number of the administrator; null while the network hides it." example:"+15551234567"`
+	FromLID string `json:"fromLid,omitempty" doc:"Identifies the administrator, as in the chatId of an event; absent for the account itself." example:"lid:123456789012345"`
+	At      Time   `json:"at" format:"date-time" nullable:"true" doc:"When, by the network's clock." example:"2026-11-21T09:07:00.000Z"`
 }
 
 // ActionEvent returns the event about an action, after [Message.Apply].
@@ -286,6 +316,10 @@ func (m Message) ActionEvent(t EventType, a Message) (Event, error) {
 		o.Reaction = &Reaction{From: a.From, FromLID: a.actor(), Emoji: a.Content.Text, At: at}
 	case MessagePinned, MessageUnpinned:
 		o.Pin = &Pin{From: a.From, FromLID: a.actor(), At: at}
+	case MessageDeleted:
+		if m.Moderates(a) {
+			o.Deletion = &Deletion{From: a.From, FromLID: a.actor(), At: at}
+		}
 	case PollVote:
 		o.Vote = &Vote{From: a.From, FromLID: a.actor(), Options: m.Content.Poll.chosen(a.Content.Poll.Options), At: at}
 	default: // the message says it all

@@ -52,6 +52,15 @@ func (p Participant) Is(o Participant) bool {
 	return p.LID != "" && p.LID == o.LID || p.PhoneNumber != "" && p.PhoneNumber == o.PhoneNumber
 }
 
+// IsAdministrator reports whether somebody is an administrator of the group. lid is the digits of the person's LID.
+func (g Group) IsAdministrator(number Maybe, lid string) bool {
+	who := Participant{PhoneNumber: number}
+	if lid != "" {
+		who.LID = Maybe(ChatOfLID(lid))
+	}
+	return slices.ContainsFunc(g.Participants, func(p Participant) bool { return p.Role != GroupMember && p.Is(who) })
+}
+
 // GroupChange is what changes in a group. Nil is left as it is.
 type GroupChange struct {
 	Subject      *string `json:"subject,omitempty"`

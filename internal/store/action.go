@@ -110,7 +110,10 @@ func applyActs(t *db.Tx, acts []act, events []eventAt) ([]eventAt, error) {
 		if m == nil {
 			continue
 		}
-		kind, ok := m.Apply(a.Message)
+		kind, ok, err := apply(t, m, a.Message)
+		if err != nil {
+			return nil, err
+		}
 		if !ok {
 			continue
 		}
@@ -122,6 +125,33 @@ func applyActs(t *db.Tx, acts []act, events []eventAt) ([]eventAt, error) {
 		changed = append(changed, m)
 	}
 	return events, saveActs(t, changed)
+}
+
+// apply changes a message by an action on it.
+func apply(t *db.Tx, m *postern.Message, a postern.Message) (kind postern.EventType, ok bool, err error) {
+	if !m.Moderates(a) {
+		kind, ok = m.Apply(a)
+		return kind, ok, nil
+	}
+	if ok, err = isAdministrator(t, a); ok {
+		kind, ok = m.Moderate(a)
+	}
+	return kind, ok, err
+}
+
+const readMembers = `SELECT summary, participants FROM chat_group WHERE device_id = $1 AND chat_id = $2 AND left_at = 0`
+
+// isAdministrator reports whether the one who acts in a group is known as an administrator of it.
+func isAdministrator(t *db.Tx, a postern.Message) (bool, error) {
+	var g postern.Group
+	err := t.Row(readMembers, []any{a.DeviceID, a.ChatID}, jsonColumn{&g.GroupSummary}, jsonColumn{&g.Participants})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, nil
+	case a.Direction == postern.Outbound:
+		return g.Role != postern.GroupMember, err
+	}
+	return g.IsAdministrator(a.From, a.FromLID), err
 }
 
 func (a act) target() target { return target{a.DeviceID, db.Clean(a.About), a.ChatID} }

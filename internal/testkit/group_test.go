@@ -2,11 +2,16 @@ package testkit_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"postern/internal/postern"
 	"postern/internal/testkit"
 	"postern/vendorsim"
+
+	"go.mau.fi/whatsmeow/proto/waCommon"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -299,5 +304,77 @@ func TestMentionsInGroups(t *testing.T) {
 		c.Call("POST", "/v1/messages", map[string]any{
 			"deviceId": d.ID, "to": ann, "body": "x", "mentions": []string{"all"},
 		}, 422, nil)
+	})
+}
+
+// Administrators of a group delete what others have written, and nobody else does.
+func TestAdministratorsDeleteMessages(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.*", "group.*")
+		d := linked(t, k, c)
+		g := k.Vendor.Groups(phone)[0]
+		chat := "group:" + g.ID
+		received := func(n int) (on string) {
+			m, _ := hooks.AwaitCount(postern.MessageReceived, n)[n-1].Event["message"].(map[string]any)
+			return "/v1/messages/" + m["id"].(string)
+		}
+		theirs := writeIn(t, k, g, ann, "rude")
+		on := received(1)
+		if a := c.Do("DELETE", on, nil); a.Status != 409 || !strings.Contains(string(a.Body), "group-not-allowed") {
+			t.Errorf("a member's deletion: %d %s", a.Status, a.Body)
+		}
+		var mine postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{"deviceId": d.ID, "to": chat, "body": "mine"}, 202, &mine)
+		c.AwaitMessage(mine.ID, postern.Delivered)
+		if _, err := k.Vendor.Revoke(t.Context(), phone, ann, mine.NetworkID); err != nil {
+			t.Fatal(err)
+		}
+		deleted := func(n int) (m struct {
+			ID       postern.MessageID
+			Deletion *postern.Deletion
+		}) {
+			t.Helper()
+			var e struct{ Message any }
+			e.Message = &m
+			decode(t, hooks.AwaitCount(postern.MessageDeleted, n)[n-1], &e)
+			return m
+		}
+		if e := deleted(1); e.ID != mine.ID || e.Deletion == nil || e.Deletion.From != ann {
+			t.Errorf("message.deleted = %+v", e)
+		}
+		change := vendorsim.GroupChange{Add: []string{ben}, Promote: []string{phone}}
+		if err := k.Vendor.ChangeGroup(g.ID, ann, change); err != nil {
+			t.Fatal(err)
+		}
+		hooks.AwaitCount(postern.GroupParticipants, 2)
+		c.Call("DELETE", on, nil, 202, nil)
+		if e := deleted(2); "/v1/messages/"+string(e.ID) != on || e.Deletion == nil || e.Deletion.From != phone {
+			t.Errorf("message.deleted = %+v", e)
+		}
+		for _, member := range []string{ann, phone} {
+			if shown := k.Vendor.Shown(member); !shown[0].Deleted || shown[0].ID != theirs || !shown[1].Deleted {
+				t.Errorf("the phone of %s shows %+v", member, shown)
+			}
+		}
+		forged := &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
+			Type: waE2E.ProtocolMessage_REVOKE.Enum(), Key: &waCommon.MessageKey{
+				ID: new(writeIn(t, k, g, ann, "stays")), RemoteJID: new(g.ID + "@g.us"), FromMe: new(false),
+			},
+		}}
+		raw, err := proto.Marshal(forged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Vendor.WriteInGroup(t.Context(), g.ID, ben, vendorsim.Content{Raw: raw}); err != nil {
+			t.Fatal(err)
+		}
+		writeIn(t, k, g, ben, "last")
+		received(3)
+		var list struct{ Data []postern.Message }
+		c.Call("GET", "/v1/messages?chatId="+chat, nil, 200, &list)
+		if list.Data[1].State.DeletedAt != 0 || list.Data[1].Content.Text != "stays" {
+			t.Errorf("a member has deleted %+v", list.Data[1])
+		}
 	})
 }

@@ -241,7 +241,7 @@ func told() map[postern.EventType]string {
 		postern.MessageCanceled:      "A message was canceled before its first attempt.",
 		postern.MessageReaction:      "Somebody reacted to a message, or took the reaction back; reaction says who and how.",
 		postern.MessageEdited:        "The sender of a message changed its text; body is the new one.",
-		postern.MessageDeleted:       "The sender of a message deleted it for everyone.",
+		postern.MessageDeleted:       "The sender of a message, or an administrator of its group, deleted it for everyone.",
 		postern.MessagePinned:        "Somebody pinned a message in its chat; pin says who, and pinnedUntil until when.",
 		postern.MessageUnpinned:      "Somebody unpinned a message; pin says who. The end of a pin's time is not reported.",
 		postern.MessageStarred:       "The account starred a message, here or on its phone.",

@@ -24,7 +24,10 @@ func (c *conn) action(ctx context.Context, to types.JID, m network.Outbound) (*w
 	case postern.KindReaction:
 		return c.cli.BuildReaction(to, c.author(to, m.Target), id, m.Content.Text), nil
 	case postern.KindRevoke:
-		return c.cli.BuildRevoke(to, types.EmptyJID, id), nil
+		if m.Target.FromMe {
+			return c.cli.BuildRevoke(to, types.EmptyJID, id), nil
+		}
+		return c.cli.BuildRevoke(to, c.member(ctx, to, m.Target), id), nil
 	case postern.KindEdit:
 		edited := postern.Text(m.Content.Text)
 		if m.File != nil { // a caption is edited by sending the whole message
@@ -75,6 +78,16 @@ func (c *conn) naming(ctx context.Context, to types.JID) func(who string) string
 		}
 		return postern.ChatOfLID(lid.User)
 	}
+}
+
+// member returns the name by which a group knows who wrote a message of it.
+func (c *conn) member(ctx context.Context, to types.JID, m *network.Quote) types.JID {
+	author := c.author(to, m)
+	if author.Server != types.DefaultUserServer {
+		return author
+	}
+	name := c.naming(ctx, to)("+" + author.User)
+	return c.author(to, &network.Quote{Author: name})
 }
 
 // vote seals a vote with the secret of its poll.

@@ -233,7 +233,7 @@ func (c *conn) form(ctx context.Context, to types.JID, m network.Outbound) (*waE
 	name := c.naming(ctx, to)
 	out := content.Outgoing{File: m.File, Picture: m.Picture, Timer: m.Timer, Content: content.Renamed(m.Content, name)}
 	if q := m.Quote; q != nil {
-		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: c.author(to, q), Content: content.Renamed(q.Content, name)}
+		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: c.member(ctx, to, q), Content: content.Renamed(q.Content, name)}
 	}
 	if m.Content.Kind == postern.KindPoll {
 		var err error

@@ -50,6 +50,23 @@ func (t Table) Subject(
 	return subject, err
 }
 
+// Role returns what the account of a device is in a group; "" if it is not in it.
+func (t Table) Role(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat string,
+) (role string, err error) {
+	var raw string
+	err = t.db.One(ctx, `SELECT summary FROM chat_group WHERE workspace_id = $1 AND device_id = $2 AND chat_id = $3
+		AND left_at = 0`, ws, id, chat).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	var g postern.GroupSummary
+	if err == nil {
+		err = json.Unmarshal([]byte(raw), &g)
+	}
+	return g.Role, err
+}
+
 // Listed reports whether the groups of an account were listed.
 func (t Table) Listed(ctx context.Context, id postern.DeviceID, account string) (bool, error) {
 	return t.db.Exists(ctx, `SELECT count(*) FROM group_list WHERE device_id = $1 AND account = $2`, id, account)
