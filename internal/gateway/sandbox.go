@@ -340,9 +340,12 @@ func (g SandboxPhones) ChangeGroup(
 		return err
 	}
 	if in.Delete != "" {
-		m, err := g.messages().quoted(ctx, c, in.Delete, id, group)
-		if err != nil {
+		m, err := g.messages().get(ctx, c, in.Delete)
+		switch {
+		case err != nil:
 			return err
+		case m.DeviceID != id || m.ChatID != group:
+			return postern.Invalid("/delete", "the message is not one of this group")
 		}
 		in.Target = m.NetworkID
 	}
