@@ -85,6 +85,31 @@ func (v *Vendor) GroupReceipt(account, member, networkID string, kind ReceiptKin
 	return nil
 }
 
+// PhoneRead lets the owner of an account read received messages of a chat on the phone. Their senders are told, and
+// so are the account's companions, except with read receipts that stay private.
+func (v *Vendor) PhoneRead(account string, private bool, networkIDs ...string) error {
+	n, err := v.devices.linkedNumber(account)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	var writer number
+	for _, id := range networkIDs {
+		e := v.records.entry(n, Inbound, id)
+		if e == nil {
+			v.mu.Unlock()
+			return fmt.Errorf("%w: %s to %s", ErrUnknownMessage, id, n)
+		}
+		writer = number(e.Peer[1:])
+	}
+	v.mu.Unlock()
+	if len(networkIDs) == 0 {
+		return nil
+	}
+	v.receipts.read(n, nil, writer, networkIDs, Read, private)
+	return v.flush()
+}
+
 // confirmInGroup records the receipt of a member, and queues it for the companions of the sender. The ledger has the
 // times of the first member. The caller holds v.mu.
 func (v receipts) confirmInGroup(account, by number, id string, kind ReceiptKind) {
@@ -135,10 +160,12 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 		case types.ReceiptTypeRetry:
 			v.retries.handleRetry(ctx, cp, from, num, n)
 		case types.ReceiptTypeRead, types.ReceiptTypePlayed:
-			v.markRead(cp, num, receiptIDs(n), ReceiptKind(kind))
+			v.read(cp.account.number, cp, num, receiptIDs(n), ReceiptKind(kind), false)
 		case types.ReceiptTypeServerError:
 			v.reuploads.handle(cp, n)
-		case types.ReceiptTypeReadSelf, types.ReceiptTypePlayedSelf:
+		case types.ReceiptTypeReadSelf:
+			v.read(cp.account.number, cp, num, receiptIDs(n), Read, true)
+		case types.ReceiptTypePlayedSelf:
 			// this receipt does not confirm that a message arrived
 		default:
 			v.messageArrived(cp, num, attr(n, "id"), 0)
@@ -204,22 +231,57 @@ func (v receipts) messageArrived(cp *companion, from number, id string, refused 
 	}
 }
 
-// markRead records that a companion's owner has read or played messages. It tells their sender if the
-// sender is a linked account too.
-func (v receipts) markRead(cp *companion, writer number, ids []string, kind ReceiptKind) {
+// read records that the owner of an account has read or played messages of a writer: with a companion, or with the
+// phone if by is nil. It tells the other companions, and unless it is private the writer if that is a linked account.
+func (v receipts) read(own number, by *companion, writer number, ids []string, kind ReceiptKind, private bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	group := ""
 	for _, id := range ids {
-		if e := v.records.entry(cp.account.number, Inbound, id); e != nil {
+		if e := v.records.entry(own, Inbound, id); e != nil {
+			group = e.Group
 			e.read(kind)
 			v.records.saveEntry(e)
 		}
 		switch e := v.records.entry(writer, Outbound, id); {
-		case e == nil:
+		case e == nil || private:
 		case e.Group == "":
-			v.confirm(writer, cp.account.number, id, kind)
+			v.confirm(writer, own, id, kind)
 		default:
-			v.confirmInGroup(writer, cp.account.number, id, kind)
+			v.confirmInGroup(writer, own, id, kind)
+		}
+	}
+	v.tellRead(own, by, writer, group, ids, kind, private)
+}
+
+// tellRead tells the companions of an account, except the one that did it, what was read. The caller holds v.mu.
+func (v receipts) tellRead(
+	own number, by *companion, writer number, group string, ids []string, kind ReceiptKind, private bool,
+) {
+	attrs := waBinary.Attrs{"id": ids[0], "type": string(kind), "t": time.Now().Unix()}
+	if private {
+		attrs["type"] = string(types.ReceiptTypeReadSelf)
+	}
+	attrs["from"], attrs["recipient"] = own.lid(), writer.lid()
+	if group != "" {
+		attrs["from"], attrs["participant"] = types.NewJID(group, types.GroupServer), own.lid()
+	}
+	n := waBinary.Node{Tag: classReceipt, Attrs: attrs}
+	if len(ids) > 1 {
+		list := waBinary.Node{Tag: "list"}
+		items := make([]waBinary.Node, len(ids)-1)
+		for i, id := range ids[1:] {
+			items[i] = waBinary.Node{Tag: "item", Attrs: waBinary.Attrs{"id": id}}
+		}
+		list.Content = items
+		n.Content = []waBinary.Node{list}
+	}
+	raw := encodeNode(n)
+	for _, cp := range v.devices.companionsOf(own) {
+		if cp != by {
+			v.queues.deliver(cp, &delivery{
+				Class: classReceipt, ID: ids[0], Kind: attr(&n, "type"), From: own, Node: raw,
+			})
 		}
 	}
 }

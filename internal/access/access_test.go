@@ -61,6 +61,7 @@ func unchecked() map[string]string {
 		"gateway.Sessions.SetNewChats":   engine,
 		"gateway.Sessions.SetState":      engine,
 		"gateway.Sessions.ShowCode":      engine,
+		"gateway.Sessions.ReadElsewhere": engine,
 		"gateway.Sessions.Starred":       engine,
 		"gateway.Sessions.Unlinked":      engine,
 		"gateway.Sessions.WatchLink":     engine,

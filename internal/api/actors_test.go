@@ -183,6 +183,15 @@ func at(prefix string, id func(*tenant) string, suffix, body string) func(*tenan
 	return func(t *tenant) (string, string) { return prefix + id(t) + suffix, body }
 }
 
+// inChat asks something about a chat with a message.
+func inChat(suffix, body string) func(*tenant) (string, string) {
+	return func(t *tenant) (string, string) {
+		id := connected(t)
+		received(t, id)
+		return "/v1/devices/" + id + "/chats/+15551234567" + suffix, body
+	}
+}
+
 func fixed(target, body string) func(*tenant) (string, string) {
 	return func(*tenant) (string, string) { return target, body }
 }
@@ -213,6 +222,13 @@ func routes() map[string]route {
 		"checkNumbers": {"POST", 200, true, at(devices, member, "/contacts/check", `{"phoneNumbers":["+15551234567"]}`)},
 		"showTyping":   {"POST", 204, true, at(devices, member, "/chats/+15551234567/typing", `{"typing":"text"}`)},
 		"rejectCall":   {"POST", 204, true, at(devices, member, "/calls/3EB0A1B2C3D4E5F60718/reject", "{}")},
+		"listChats": {"GET", 200, true, func(t *tenant) (string, string) {
+			id := connected(t)
+			received(t, id)
+			return "/v1/chats?deviceId=" + id, ""
+		}},
+		"getChat":      {"GET", 200, true, inChat("", "")},
+		"markChatRead": {"POST", 202, true, inChat("/read", "{}")},
 		"listGroups":   {"GET", 200, true, at(devices, member, "/groups", "")},
 		"createGroup": {"POST", 201, true, at(
 			devices, member, "/groups", `{"subject":"Support","participants":["+15551234567","+15557654321"]}`)},

@@ -52,6 +52,9 @@ func newCrowded(s *server, table storetest.Table, messages, events int) crowded 
 	id := func(prefix string) string {
 		return `substr('` + prefix + strings.Repeat("0", 26) + `', 1, 30 - length(CAST(i AS TEXT))) || CAST(i AS TEXT)`
 	}
+	table.Multiply("chat", "newest", map[string]string{ // with messages that are added next
+		"chat_id": `'+1556' || CAST(1000000 + i AS TEXT)`, "newest": "one.newest + i",
+	}, max(1, messages/5))
 	table.Multiply("message", "n", map[string]string{
 		"id": id("msg_"), "network_id": `'F' || CAST(i AS TEXT)`,
 		"created_at": fmt.Sprintf("one.created_at + (i - %d) * 1000", messages),
@@ -77,6 +80,7 @@ func (c crowded) values() map[string][]string {
 		"since":     {"2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z"},
 		"until":     {"2100-01-01T00:00:00Z", "2020-01-01T00:00:00Z"},
 		"archived":  {"false", "true"},
+		"unread":    {"true", "false"},
 		"after":     {c.event},
 		"type":      {"message.received", "device.*", "message.failed"},
 
@@ -170,6 +174,8 @@ func mostOf(op operation) storetest.Most {
 	switch {
 	case op.path == "/v1/messages":
 		return storetest.MostMessages()
+	case op.path == "/v1/chats":
+		return storetest.MostOf(1000, 4)
 	case op.path == "/v1/events":
 		return storetest.MostEvents()
 	case strings.HasSuffix(op.path, "/deliveries"):

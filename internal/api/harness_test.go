@@ -105,6 +105,8 @@ func (fakeSandbox) Inbound(context.Context, string, gateway.SandboxInbound) (str
 	return "3EB0A1B2C3D4E5F60718", nil
 }
 
+func (fakeSandbox) ReadOnPhone(string, string) error { return nil }
+
 func (fakeSandbox) Receipt(context.Context, string, string, string, postern.MessageStatus) error {
 	return nil
 }

@@ -11,12 +11,12 @@ import (
 func (a *API) routes() {
 	const device, link = "/v1/devices/{id}", "/v1/devices/{id}/link"
 	const message, file = "/v1/messages/{id}", "/v1/media/{id}"
-	const group = device + "/groups/{chatId}"
+	const group, chat = device + "/groups/{chatId}", device + "/chats/{chatId}"
 	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
 	g, taken := a.gateway, status(http.StatusAccepted)
 	devices, links, groups, messages := devices{g}, links{g, a.streams, a.baseURL, a.code}, groups{g}, messages{g}
-	contacts := contacts{g}
+	contacts, chats := contacts{g}, chats{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
 	files := files{g, a.throttle, a.uploads, a.problems, a.baseURL}
@@ -41,8 +41,12 @@ func (a *API) routes() {
 	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
 
 	add(a, "POST "+device+"/contacts/check", "checkNumbers", "Find out which numbers are on the network", contacts.check)
-	add(a, "POST "+device+"/chats/{chatId}/typing", "showTyping", "Show that the account is typing", contacts.typing)
+	add(a, "POST "+chat+"/typing", "showTyping", "Show that the account is typing", contacts.typing)
 	add(a, "POST "+device+"/calls/{callId}/reject", "rejectCall", "Reject a call", contacts.reject)
+
+	add(a, "GET /v1/chats", "listChats", "List chats", chats.list, compressed)
+	add(a, "GET "+chat, "getChat", "Get a chat", chats.get)
+	add(a, "POST "+chat+"/read", "markChatRead", "Mark a chat as read", chats.read, taken)
 
 	add(a, "GET "+device+"/groups", "listGroups", "List the groups of a device", groups.list, compressed)
 	add(a, "POST "+device+"/groups", "createGroup", "Create a group", groups.create, creates)

@@ -180,7 +180,7 @@ type receiptInput struct {
 
 type newReceipt struct {
 	_         struct{}              `additionalProperties:"false"`
-	MessageID postern.MessageID     `json:"messageId" minLength:"1" doc:"A message that this device sent." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	MessageID postern.MessageID     `json:"messageId" minLength:"1" doc:"A message that this device sent; or, with the status read, a received one, which the account then reads on its phone." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	From      string                `json:"from,omitempty" minLength:"1" doc:"The member who confirms a message to a group; all members by default." example:"+15551234567"`
 	Status    postern.MessageStatus `json:"status" enum:"delivered,read,played" doc:"What the recipient confirms." example:"read"`
 }

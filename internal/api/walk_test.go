@@ -30,6 +30,7 @@ func walk() map[string]statuses {
 		"listDevices": own, "createDevice": {403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
 		"checkNumbers": owned, "showTyping": owned, "rejectCall": owned,
+		"listChats": owned, "getChat": owned, "markChatRead": owned,
 		"listGroups": owned, "createGroup": owned, "joinGroup": owned, "getGroup": owned, "updateGroup": owned, "changeParticipants": owned, "getInvite": owned, "resetInvite": owned, "listJoinRequests": owned, "answerJoinRequests": owned, "leaveGroup": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned, "getMessageReceipts": owned,
 		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "starMessage": owned, "unstarMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
@@ -55,6 +56,11 @@ func pages() map[string]func(t *tenant) (target string) {
 	return map[string]func(*tenant) string{
 		"listDevices": two(connected, "/v1/devices"), "listWebhooks": two(webhook, "/v1/webhooks"),
 		"listMessages": two(sent, "/v1/messages"), "listEvents": two(connected, "/v1/events"),
+		"listChats": func(t *tenant) string {
+			received(t, connected(t))
+			received(t, connected(t))
+			return "/v1/chats"
+		},
 		"listGroups": func(t *tenant) string {
 			id := grouped(t)
 			d, err := t.db.Devices.ForEngine(t.t.Context(), postern.DeviceID(id))
@@ -190,7 +196,7 @@ func TestWalkTheQueries(t *testing.T) {
 					}
 					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest,
 						postern.MalformedRequest)
-				case "id", "limit", "type", "chatId", "callId", "direction", "status", "q", "since", "until", "archived", "filename",
+				case "id", "limit", "type", "chatId", "callId", "direction", "status", "q", "since", "until", "archived", "unread", "filename",
 					"Idempotency-Key":
 				default:
 					t.Errorf("%s has the parameter %s: does it take what may be another's?", op.OperationID, p.Name)

@@ -212,6 +212,10 @@ func (s simulated) Receipt(
 	return simulatedError(s.Vendor.Receipt(ctx, account, networkID, vendorsim.ReceiptKind(status)))
 }
 
+func (s simulated) ReadOnPhone(account, networkID string) error {
+	return simulatedError(s.PhoneRead(account, false, networkID))
+}
+
 func (s simulated) Fault(ctx context.Context, account, kind string) error {
 	return simulatedError(s.Vendor.Fault(ctx, account, vendorsim.Fault(kind)))
 }

@@ -38,14 +38,16 @@ func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 // fill adds the chats of the chosen device to the view.
 func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
 	after := r.FormValue("after")
-	list, err := d.g.Messages.Chats(r.Context(), v.caller, postern.DeviceID(view.Device), paging.Page{Cursor: after})
+	list, err := d.g.Chats.List(r.Context(), v.caller, gateway.ChatQuery{
+		DeviceID: postern.DeviceID(view.Device), Page: paging.Page{Cursor: after},
+	})
 	if err != nil {
 		return err
 	}
 	for _, c := range list.Data {
-		m := messageOf(c.Newest, names, gistLength)
-		if m.Name = c.Name; postern.IsGroup(m.Chat) {
-			m.Name = cmp.Or(c.Name, "Group")
+		m := messageOf(*c.LatestMessage, names, gistLength)
+		if m.Name = string(c.Name); c.Kind == postern.GroupChat {
+			m.Name = cmp.Or(m.Name, "Group")
 		}
 		view.Chats = append(view.Chats, m)
 	}

@@ -31,6 +31,8 @@ func (v *vendor) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { retur
 func (*vendor) Scan(context.Context, string, string) error      { return nil }
 func (*vendor) EnterCode(context.Context, string, string) error { return nil }
 func (*vendor) Fault(context.Context, string, string) error     { return nil }
+func (*vendor) ReadOnPhone(string, string) error                { return nil }
+
 func (*vendor) Receipt(context.Context, string, string, string, postern.MessageStatus) error {
 	return nil
 }

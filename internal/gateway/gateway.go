@@ -27,6 +27,7 @@ type Gateway struct {
 	*core
 
 	Actions       Actions
+	Chats         Chats
 	Contacts      Contacts
 	Deliveries    Deliveries
 	Devices       Devices
@@ -48,6 +49,7 @@ type Gateway struct {
 
 // The nouns. Each one has the rules for one kind of thing.
 type (
+	Chats         struct{ *core } // conversations of devices
 	Contacts      struct{ *core } // people on the network
 	Deliveries    struct{ *core } // events on their way to endpoints
 	Devices       struct{ *core } // linked accounts
@@ -132,6 +134,7 @@ func New(opts Options) *Gateway {
 	return &Gateway{
 		core:          c,
 		Actions:       Actions{c},
+		Chats:         Chats{c},
 		Contacts:      Contacts{c},
 		Deliveries:    Deliveries{c},
 		Devices:       Devices{c},

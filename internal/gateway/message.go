@@ -374,33 +374,3 @@ func (g Messages) RecordExport(ctx context.Context, c access.Caller) (err error)
 	}
 	return err
 }
-
-// Chats lists the chats of a device, the one with the newest message first.
-func (g Messages) Chats(
-	ctx context.Context, c access.Caller, device postern.DeviceID, p paging.Page,
-) (paging.List[store.Chat], error) {
-	if err := c.Permit(postern.MessagesRead); err != nil {
-		return paging.List[store.Chat]{}, err
-	}
-	if _, err := g.devices().get(ctx, c, device); err != nil {
-		return paging.List[store.Chat]{}, err
-	}
-	kind := "chats " + string(device) // a cursor is valid for the list of one device
-	before, err := g.cursors.Number(c.Workspace(), kind, p.Cursor)
-	if err != nil {
-		return paging.List[store.Chat]{}, err
-	}
-	limit := p.Limit
-	if limit == 0 {
-		limit = paging.DefaultLimit
-	}
-	rows, err := g.db.Chats.List(ctx, c.Workspace(), device, before, limit+1)
-	return paging.Cut(
-		g.cursors,
-		c.Workspace(),
-		kind,
-		rows,
-		limit+1,
-		func(one store.Chat) string { return strconv.FormatInt(one.Place, 10) },
-	), err
-}

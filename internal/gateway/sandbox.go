@@ -40,6 +40,8 @@ type SandboxNetwork interface {
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
 	// Receipt lets the recipient of a message confirm it; of a message to a group, the member from, or all if that is "".
 	Receipt(ctx context.Context, account, from, networkID string, status postern.MessageStatus) error
+	// ReadOnPhone lets the account read a received message on its phone.
+	ReadOnPhone(account, networkID string) error
 	// Fault makes the vendor misbehave towards the account.
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
@@ -438,7 +440,7 @@ func (g SandboxPhones) File(
 	return network.File(string(d.PhoneNumber), networkID)
 }
 
-// Receipt lets the recipient of an outbound message confirm it. from is a member of the group to which it was sent; ""
+// Receipt lets the recipient of an outbound message confirm it, or the account read an inbound one on its phone. from is a member of the group to which it was sent; ""
 // means all members.
 func (g SandboxPhones) Receipt(
 	ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, from string,
@@ -455,8 +457,9 @@ func (g SandboxPhones) Receipt(
 	if err != nil {
 		return err
 	}
-	if m.DeviceID != id || m.Direction != postern.Outbound {
-		return postern.Invalid("/messageId", "name a message that this device sent")
+	read := m.Direction == postern.Inbound && status == postern.Read && from == ""
+	if m.DeviceID != id || m.Direction != postern.Outbound && !read {
+		return postern.Invalid("/messageId", "name a message that this device sent, or one that its account reads")
 	}
 	if from != "" {
 		if !postern.IsGroup(m.ChatID) {
@@ -469,6 +472,9 @@ func (g SandboxPhones) Receipt(
 	network, err := g.sandbox.Of(c.Workspace())
 	if err != nil {
 		return err
+	}
+	if read {
+		return network.ReadOnPhone(string(d.PhoneNumber), m.NetworkID)
 	}
 	return network.Receipt(ctx, string(d.PhoneNumber), from, m.NetworkID, status)
 }

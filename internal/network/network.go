@@ -325,6 +325,14 @@ type (
 		At     time.Time // of a change that was sent with Send: the Outbound's
 	}
 
+	// ReadElsewhere reports what the account has read in a chat on its phone or on another companion. A driver may
+	// report it again.
+	ReadElsewhere struct {
+		ChatID     string
+		NetworkIDs []string  // of messages up to which it has read
+		Until      time.Time // it has read what was sent until then; zero if only the messages are known
+	}
+
 	// Disappearing reports the timer of a chat.
 	Disappearing struct {
 		ChatID string
@@ -361,3 +369,4 @@ func (Receipt) update()       {}
 func (Offered) update()       {}
 func (Disappearing) update()  {}
 func (Starred) update()       {}
+func (ReadElsewhere) update() {}

@@ -17,7 +17,7 @@ const (
 	KindEdit     Kind = "edit"     // Content.Text is the new text or caption
 	KindRevoke   Kind = "revoke"   // deletes the message for everyone
 	KindVote     Kind = "vote"     // Content.Poll.Options are the chosen options; none takes the vote back
-	KindRead     Kind = "read"     // tells the sender that the message was read
+	KindRead     Kind = "read"     // tells the sender that the message was read; Content.Text names others, see ReadOf
 	KindPlayed   Kind = "played"   // tells the sender that the message was played
 	KindPin      Kind = "pin"      // Content.Text is for how many seconds, or "" to unpin the message
 	KindStar     Kind = "star"     // Content.Text is "1", or "" to take the star away; only the account sees it

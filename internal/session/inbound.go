@@ -35,6 +35,10 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.offered(ctx, u)
 	case network.Starred:
 		return h.e.g.Sessions.Starred(ctx, h.d, u.ChatID, u.About, u.On, postern.TimeOf(u.At))
+	case network.ReadElsewhere:
+		return h.e.g.Sessions.ReadElsewhere(ctx, store.ReadElsewhere{
+			DeviceID: h.d.ID, ChatID: u.ChatID, NetworkIDs: u.NetworkIDs, Until: postern.TimeOf(u.Until),
+		})
 	case network.GroupUpdate:
 		return h.groupNotice(ctx, u.GroupNotice)
 	case network.NewChats:

@@ -33,33 +33,131 @@ type QueueAction struct {
 	Acts   []Act
 }
 
-// QueueAction accepts an action. It returns an error if the device has no link.
+// QueueAction accepts an action. It returns an error if the device has no link. Messages up to one that was read or
+// played count as read.
 func (s Messages) QueueAction(ctx context.Context, o QueueAction) error {
 	a := &o.Action
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		var status postern.Status
-		err := t.Row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`,
-			[]any{a.WorkspaceID, a.DeviceID}, &status)
-		if errors.Is(err, sql.ErrNoRows) {
-			return postern.Errorf(postern.NotFound, "there is no such device")
-		}
+		status, err := statusFor(t, *a)
 		if err != nil {
 			return err
 		}
 		if !status.HoldsSlot() || status == postern.Linking {
 			return postern.Errorf(postern.DeviceNotConnected, "the device is %s; %s", status, toConnect(status))
 		}
-		if err := recordActs(t, o.Acts); err != nil {
-			return err
+		if a.Content.Kind == postern.KindRead || a.Content.Kind == postern.KindPlayed {
+			err = readUpToMessages(t, chatKey{a.DeviceID, a.ChatID}, []string{a.About})
 		}
-		lanes, err := joinLanes(t, []postern.Message{*a})
+		return errors.Join(err, addAction(t, *a, o.Acts))
+	}))
+}
+
+func statusFor(t *db.Tx, a postern.Message) (status postern.Status, err error) {
+	err = t.Row(`SELECT status FROM device WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0`,
+		[]any{a.WorkspaceID, a.DeviceID}, &status)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = postern.Errorf(postern.NotFound, "there is no such device")
+	}
+	return status, err
+}
+
+func addAction(t *db.Tx, a postern.Message, acts []Act) error {
+	if err := recordActs(t, acts); err != nil {
+		return err
+	}
+	lanes, err := joinLanes(t, []postern.Message{a})
+	if err != nil {
+		return err
+	}
+	err = t.Each(addMessages, [][]any{newMessage(a, lanes.of(a), "", false)})
+	wakeSender(t, a.DeviceID, lanes.of(a))
+	return errors.Join(err, accepted(t, a))
+}
+
+// QueueChatRead marks all messages of a chat as read, and queues an action that tells their senders. The action is
+// that of [QueueAction], without the message that it is about and without content. It does nothing if nothing is
+// unread, and returns an error unless the device is connected.
+func (s Messages) QueueChatRead(ctx context.Context, o QueueAction) error {
+	a := &o.Action
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		status, err := statusFor(t, *a)
+		if err == nil && status != postern.Connected {
+			err = postern.Errorf(postern.DeviceNotConnected, "the device is %s; wait until it is connected", status)
+		}
 		if err != nil {
 			return err
 		}
-		err = t.Each(addMessages, [][]any{newMessage(*a, lanes.of(*a), "", false)})
-		wakeSender(t, a.DeviceID, lanes.of(*a))
-		return errors.Join(err, accepted(t, *a))
+		n, marks, err := unreadIn(t, chatKey{a.DeviceID, a.ChatID})
+		if err != nil || len(marks) == 0 {
+			return err
+		}
+		a.About, a.Content = marks[0].NetworkID, postern.ReadOf(marks[1:])
+		return errors.Join(readUpTo(t, chatKey{a.DeviceID, a.ChatID}, n), addAction(t, *a, o.Acts))
 	}))
+}
+
+// unreadIn returns the newest unread messages of a chat, the newest first, and the number of the first.
+func unreadIn(t *db.Tx, k chatKey) (newest int64, marks []postern.ReadMark, err error) {
+	err = t.Rows(`SELECT m.n, m.network_id, m.from_number, m.from_lid FROM chat c JOIN message m
+		ON m.device_id = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to
+		WHERE c.device_id = $1 AND c.chat_id = $2 AND `+current("m")+` AND `+unreadKinds("m.")+`
+		ORDER BY m.n DESC LIMIT $3 + 0`, []any{k.device, k.chat, postern.MaxReadMarks}, func(r *sql.Rows) error {
+		var n int64
+		var number postern.Maybe
+		var lid string
+		var mark postern.ReadMark
+		err := r.Scan(&n, &mark.NetworkID, &number, &lid)
+		if mark.Author = string(number); lid != "" {
+			mark.Author = postern.ChatOfLID(lid)
+		}
+		newest, marks = max(newest, n), append(marks, mark)
+		return err
+	})
+	return newest, marks, err
+}
+
+// readUpToMessages marks the messages of a chat as read up to the newest of some, by their network ids.
+func readUpToMessages(t *db.Tx, k chatKey, networkIDs []string) error {
+	var n int64
+	err := t.Row(`SELECT coalesce(max(n), 0) FROM message WHERE device_id = $1 AND chat_id = $2 AND about = ''
+		AND network_id IN `+t.InList(3), []any{k.device, k.chat, textList(networkIDs)}, &n)
+	if err != nil || n == 0 {
+		return err
+	}
+	return readUpTo(t, k, n)
+}
+
+// ReadElsewhere is what the account has read on its phone or on another companion.
+type ReadElsewhere struct {
+	DeviceID   postern.DeviceID
+	ChatID     string
+	NetworkIDs []string     // up to the newest of these messages
+	Until      postern.Time // and up to the newest message that was sent until then
+}
+
+// ReadElsewhere marks messages as read, and tells nobody.
+func (s Messages) ReadElsewhere(ctx context.Context, o ReadElsewhere) error {
+	return s.db.Do(ctx, db.Fenced(db.Func(o.apply)))
+}
+
+func (o ReadElsewhere) apply(t *db.Tx) error {
+	k := chatKey{o.DeviceID, o.ChatID}
+	if len(o.NetworkIDs) > 0 {
+		if err := readUpToMessages(t, k, o.NetworkIDs); err != nil {
+			return err
+		}
+	}
+	if o.Until == 0 {
+		return nil
+	}
+	var n int64
+	err := t.Row(`SELECT coalesce(max(m.n), 0) FROM chat c JOIN message m ON m.device_id = c.device_id
+		AND m.chat_id = c.chat_id AND m.n > c.read_to WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3
+		AND `+unreadKinds("m."), []any{o.DeviceID, o.ChatID, o.Until}, &n)
+	if err != nil || n == 0 {
+		return err
+	}
+	return readUpTo(t, k, n)
 }
 
 // IsActed reports whether an action of a kind on a message was requested here at a time.

@@ -442,8 +442,10 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 		if found, err := purgeFiles(t, id); err != nil || found {
 			return err
 		}
-		if err := t.Exec(`DELETE FROM chat_timer WHERE device_id = $1`, id); err != nil {
-			return err
+		for _, table := range []string{"chat_timer", "chat_setting"} {
+			if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
+				return err
+			}
 		}
 		emptied, err := emptyEvents(t, id)
 		if err != nil || emptied {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"strings"
 
 	"postern/internal/db"
@@ -322,35 +321,64 @@ type chatKey struct {
 	chat   string
 }
 
-var summarizeChats = db.NewStatement("device, chat, place",
-	`INSERT INTO chat (device_id, chat_id, newest) SELECT @device, @chat, n FROM message
-	WHERE n = @place AND device_id = @device AND chat_id = @chat
-	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest`)
+// unreadKinds is the condition that a message, with columns under a prefix, counts as unread until it was read. The
+// triggers that follow removed messages have it too.
+func unreadKinds(m string) string {
+	return m + `direction = 'inbound' AND ` + m + `source = 'contact' AND ` + m + `about = '' AND ` + m + `type <> 'call'`
+}
 
-// chatSummaries maintain the newest message of each chat, with one write for all new
+func countsAsUnread(m *postern.Message) bool {
+	return m.Direction == postern.Inbound && m.Source == postern.FromContact && m.About == "" &&
+		m.Content.Kind != postern.KindCall
+}
+
+var summarizeChats = db.NewStatement("device, chat, place, first, fresh",
+	`INSERT INTO chat (device_id, chat_id, workspace_id, newest, unread)
+	SELECT @device, @chat, workspace_id, n, @fresh FROM message WHERE n = @place AND device_id = @device AND chat_id = @chat
+	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest, unread = unread + CASE WHEN read_to < @first
+		THEN excluded.unread ELSE (SELECT count(*) FROM message m WHERE m.device_id = @device AND m.chat_id = @chat
+		AND m.n > read_to AND m.n > newest AND m.n <= @place AND `+unreadKinds("m.")+`) END`)
+
+// summary is what a group of writes adds to a chat.
+type summary struct {
+	newest, first int64 // numbers of messages
+	unread        int64 // of the added messages
+}
+
+// chatSummaries maintain the newest message of each chat and how many are unread, with one write for all new
 // messages of a chat in a group. With PostgreSQL a statement trigger does this.
 //
 // Single writer: ledger.
-type chatSummaries map[chatKey]int64
+type chatSummaries map[chatKey]summary
 
 func newChatSummaries() chatSummaries { return chatSummaries{} }
 
 // Note adds a new message.
 func (s chatSummaries) Note(change any) {
-	if c, is := change.(MessageMoved); is && c.From == "" && c.Message.About == "" {
-		s[chatKey{c.Message.DeviceID, c.Message.ChatID}] = c.N
+	c, is := change.(MessageMoved)
+	if !is || c.From != "" || c.Message.About != "" {
+		return
 	}
+	key := chatKey{c.Message.DeviceID, c.Message.ChatID}
+	one, known := s[key]
+	if !known {
+		one.first = c.N
+	}
+	if one.newest = c.N; countsAsUnread(c.Message) {
+		one.unread++
+	}
+	s[key] = one
 }
 
-// Write writes the newest message of each chat with a new message.
+// Write writes what was noted of each chat with a new message.
 func (s chatSummaries) Write(t *db.Tx) error {
 	if t.Postgres() {
 		clear(s)
 		return nil
 	}
 	rows := make([][]any, 0, len(s))
-	for k, n := range s {
-		rows = append(rows, []any{k.device, k.chat, n})
+	for k, one := range s {
+		rows = append(rows, []any{k.device, k.chat, one.newest, one.first, one.unread})
 	}
 	clear(s)
 	return t.Each(summarizeChats, rows)
@@ -359,41 +387,43 @@ func (s chatSummaries) Write(t *db.Tx) error {
 // Discard forgets the messages.
 func (s chatSummaries) Discard() { clear(s) }
 
-// Chat is the conversation of a device with a person or a group.
-type Chat struct {
-	Name   string // of the last sender, on the network, or of the group; "" if it is not known
-	Newest postern.Message
-	Place  int64 // in the list
+// readUpTo marks the messages of a chat as read up to one of them, by its number. The summary of a chat counts the
+// messages up to its newest one: what is added by the same group of writes is counted later.
+func readUpTo(t *db.Tx, k chatKey, n int64) error {
+	return t.Exec(`UPDATE chat SET unread = CASE WHEN newest <= $3 THEN 0 ELSE unread - (SELECT count(*) FROM message m
+		WHERE m.device_id = $1 AND m.chat_id = $2 AND m.n > chat.read_to AND m.n <= $3 AND `+unreadKinds("m.")+`) END,
+		read_to = $3 WHERE device_id = $1 AND chat_id = $2 AND read_to < $3`, k.device, k.chat, n)
 }
 
-// chatsOf selects the chats of a device through their newest messages. Chats whose newest
-// message belongs to an earlier number of the device are not among them.
-const chatsOf = `SELECT ` + messageColumns + `, n, coalesce(CASE WHEN substr(m.chat_id, 1, 6) = 'group:'
+// NewestMessage is the newest message of a chat.
+type NewestMessage struct {
+	postern.Message
+
+	N    int64  // its number, by which chats are ordered
+	Name string // of the last sender, on the network, or of the group; "" if it is not known
+}
+
+const newestOf = `SELECT ` + messageColumns + `, n, coalesce(CASE WHEN substr(m.chat_id, 1, 6) = 'group:'
 		THEN (SELECT g.subject FROM chat_group g WHERE g.device_id = m.device_id AND g.chat_id = m.chat_id)
 		ELSE (SELECT i.from_name FROM message i
 		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC
 		LIMIT 1) END, '')
-	FROM message m WHERE n IN (SELECT c.newest FROM chat c WHERE c.device_id = $2 AND c.newest < $3
-		AND c.newest > (SELECT d.history_from FROM device d WHERE d.id = $2 AND d.workspace_id = $1) ORDER BY c.newest DESC
-		LIMIT $4 + 0)
-	ORDER BY n DESC`
+	FROM message m WHERE workspace_id || '' = $1 AND n IN (SELECT CAST(id AS BIGINT) FROM named) ORDER BY n DESC`
 
-// List returns up to limit chats of a device from below a place, ordered by their newest
-// messages, newest first; 0 starts at the beginning.
-func (s Chats) List(ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, before int64,
-	limit int,
-) (list []Chat, err error) {
-	if before == 0 {
-		before = math.MaxInt64
-	}
+// Newest returns messages by their numbers, the highest first, with the names of their chats. It may leave out the
+// last ones, because the texts of a page have a limit.
+func (s Chats) Newest(
+	ctx context.Context, ws postern.WorkspaceID, numbers []int64,
+) (list []NewestMessage, err error) {
 	var size texts
-	err = s.db.Rows(ctx, chatsOf, []any{ws, device, before, limit}, func(r *sql.Rows) error {
-		var c Chat
-		m, err := scanMessage(withTail{r, []any{&c.Place, &c.Name}})
-		c.Newest = m
-		list = append(list, c)
-		return cmp.Or(err, size.add(m))
-	})
+	err = s.db.Rows(ctx, `WITH named (id) AS `+s.db.InList(2)+` `+newestOf, []any{ws, asJSON(numbers)},
+		func(r *sql.Rows) error {
+			var c NewestMessage
+			m, err := scanMessage(withTail{r, []any{&c.N, &c.Name}})
+			c.Message = m
+			list = append(list, c)
+			return cmp.Or(err, size.add(m))
+		})
 	return list, unlessFull(err)
 }
 

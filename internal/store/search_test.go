@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	storage "postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -205,21 +207,32 @@ func TestPeriodIsFoundInTheOrderOfTime(t *testing.T) {
 	})
 }
 
-func chatIDs(t *testing.T, db *Store, d postern.Device, limit int) (ids []string) {
+func chatIDs(t *testing.T, db *Store, d postern.Device) (ids []string) {
 	t.Helper()
-	for before := int64(0); ; {
-		list, err := db.Chats.List(t.Context(), d.WorkspaceID, d.ID, before, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list) == 0 {
-			return ids
-		}
-		for _, c := range list {
-			ids = append(ids, fmt.Sprint(c.Newest.ChatID, " ", c.Name, " ", c.Newest.Content.Text))
-			before = c.Place
-		}
+	list, err := db.Chats.Newest(t.Context(), d.WorkspaceID, newestIn(t, db, d.ID))
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, c := range list {
+		ids = append(ids, fmt.Sprint(c.ChatID, " ", c.Name, " ", c.Content.Text))
+	}
+	return ids
+}
+
+// newestIn returns the numbers of the newest messages of the chats of a device, unless they are of an earlier number.
+func newestIn(t *testing.T, db *Store, d postern.DeviceID) (numbers []int64) {
+	t.Helper()
+	err := db.db.Rows(t.Context(), `SELECT c.newest FROM chat c JOIN device d ON d.id = c.device_id
+		WHERE c.device_id = $1 AND c.newest > d.history_from`, []any{d}, func(r *sql.Rows) error {
+		var n int64
+		err := r.Scan(&n)
+		numbers = append(numbers, n)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return numbers
 }
 
 func TestChatsFollowTheirNewestMessage(t *testing.T) {
@@ -239,19 +252,19 @@ func TestChatsFollowTheirNewestMessage(t *testing.T) {
 		}
 		arrive("+15550000001", "Ada", "1")
 		arrive("+15550000002", "Bob", "2")
-		sameText(t, "chats", chatIDs(t, db, d, 1), "+15550000002 Bob 2", "+15550000001 Ada 1")
+		sameText(t, "chats", chatIDs(t, db, d), "+15550000002 Bob 2", "+15550000001 Ada 1")
 		arrive("+15550000001", "Ada L.", "3")
 		queue(t, db, d)
-		sameText(t, "chats", chatIDs(t, db, d, 2), "+15551234567  hello", "+15550000001 Ada L. 3", "+15550000002 Bob 2")
+		sameText(t, "chats", chatIDs(t, db, d), "+15551234567  hello", "+15550000001 Ada L. 3", "+15550000002 Bob 2")
 		if got := count(t, db, `SELECT count(*) FROM chat`); got != 3 {
 			t.Errorf("%d chats are kept, want 3", got)
 		}
 		if _, _, err := db.Messages.Remove(t.Context(), d.WorkspaceID, testNow+1, 0); err != nil {
 			t.Fatal(err)
 		}
-		sameText(t, "after the removal", chatIDs(t, db, d, 2), "+15551234567  hello")
+		sameText(t, "after the removal", chatIDs(t, db, d), "+15551234567  hello")
 		foreign := newWorkspace(t, db)
-		if list, err := db.Chats.List(t.Context(), foreign, d.ID, 0, 10); err != nil || len(list) != 0 {
+		if list, err := db.Chats.Newest(t.Context(), foreign, newestIn(t, db, d.ID)); err != nil || len(list) != 0 {
 			t.Errorf("another workspace sees %d chats, %v", len(list), err)
 		}
 	})
@@ -270,7 +283,7 @@ func TestChatsOfAnEarlierNumberAreNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		linkTo(t, db, d, "+15550009999")
-		sameText(t, "chats", chatIDs(t, db, d, 10))
+		sameText(t, "chats", chatIDs(t, db, d))
 		sameText(t, "search", finds(t, db, d.WorkspaceID, MessageSearch{DeviceID: d.ID}, 10))
 	})
 }
@@ -297,9 +310,9 @@ func TestSearchGoesThroughItsIndexes(t *testing.T) {
 		goesBy(t, db, db.Messages.searched(tt.search.way("w")), tt.want)
 		goesBy(t, db, db.Messages.searched(tt.search.way("w")), "INTEGER PRIMARY KEY (rowid=?)")
 	}
-	goesBy(t, db, chatsOf, "chat_newest (device_id=? AND newest>? AND newest<?")
-	goesBy(t, db, chatsOf, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)")
-	goesBy(t, db, chatsOf, "message_chat (device_id=? AND chat_id=? AND direction=?)")
+	newest := `WITH named (id) AS ` + db.db.InList(2) + ` ` + newestOf
+	goesBy(t, db, newest, "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)")
+	goesBy(t, db, newest, "message_chat (device_id=? AND chat_id=? AND direction=?)")
 }
 
 // TestSearchFindsWords: the words of new, changed and removed messages, of one workspace, newest
@@ -604,4 +617,60 @@ func removeAll(t *testing.T, db *Store, ws postern.WorkspaceID) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestUnreadMessagesAreCounted: what arrives counts, once; what was read or removed does not. Writes of one group
+// count like those of several.
+func TestUnreadMessagesAreCounted(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		unread := func(want int) {
+			t.Helper()
+			if got := count(t, db, `SELECT coalesce(sum(unread), 0) FROM chat`); got != want {
+				t.Errorf("%d are unread, want %d", got, want)
+			}
+		}
+		var list []op
+		for i := range 5 {
+			in := inboundOf(d, fmt.Sprint("A", i), "lid:1", "hi")
+			list = append(list, storage.Item(in))
+		}
+		reading := func(ids ...string) op {
+			return opFunc(ReadElsewhere{DeviceID: d.ID, ChatID: "+15551234567", NetworkIDs: ids}.apply)
+		}
+		read := func(ids ...string) error { return db.db.Do(t.Context(), reading(ids...)) }
+		all := slices.Clone(list)
+		all = slices.Insert(all, 3, reading("A0", "A1", "unknown"))
+		for _, err := range grouped(db, append(all, list...)...) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := read("A1", "A0"); err != nil { // if the first was written before them
+			t.Fatal(err)
+		}
+		unread(3)
+		if err := errors.Join(read("A3"), read("A2")); err != nil {
+			t.Fatal(err)
+		}
+		unread(1)
+		call := inboundOf(d, "A5", "lid:1", "")
+		call.Message.Content.Kind = postern.KindCall
+		if err := db.Messages.RecordInbound(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		unread(1)
+		err := db.db.Do(t.Context(), storage.Func(func(t *tx) error {
+			return t.Exec(`DELETE FROM message WHERE network_id IN ('A0', 'A4')`)
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unread(0)
+		if err := db.Messages.RecordInbound(t.Context(), inboundOf(d, "A6", "lid:1", "hi")); err != nil {
+			t.Fatal(err)
+		}
+		unread(1)
+	})
 }

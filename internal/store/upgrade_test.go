@@ -99,8 +99,8 @@ func wantUpgraded(t *testing.T, s *Store) {
 	if n := count(t, s, `SELECT count(*) FROM device WHERE history_from > 5`); n != 0 && !s.db.Postgres() {
 		t.Errorf("%d devices would archive their next message", n)
 	}
-	chats, err := s.Chats.List(t.Context(), "ws_1", "dev_1", 0, 10)
-	if err != nil || len(chats) != 1 || chats[0].Newest.ID != "msg_5" {
+	chats, err := s.Chats.Newest(t.Context(), "ws_1", newestIn(t, s, "dev_1"))
+	if err != nil || len(chats) != 1 || chats[0].ID != "msg_5" {
 		t.Errorf("chats %+v, error %v", chats, err)
 	}
 	health, err := s.Events.DeviceHealth(t.Context(), "ws_1", "dev_1", 0, 10)

@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -151,7 +152,8 @@ func unstarred(err error) *network.Rejected {
 	return nil
 }
 
-// confirm tells the sender of a message that it was read or played. The network does not answer.
+// confirm tells the sender of a message that it was read or played, and those of others that it was read. The network
+// does not answer.
 func (c *conn) confirm(
 	ctx context.Context, to types.JID, m network.Outbound, how types.ReceiptType,
 ) (time.Time, error) {
@@ -159,9 +161,26 @@ func (c *conn) confirm(
 		return time.Time{}, err
 	}
 	now := time.Now()
-	err := c.cli.MarkRead(ctx, []types.MessageID{m.Target.NetworkID}, now, to, c.author(to, m.Target), how)
-	if err != nil {
-		return time.Time{}, unsent("send", err)
+	for author, ids := range c.confirmed(to, m) {
+		for part := range slices.Chunk(ids, receiptIDs) {
+			if err := c.cli.MarkRead(ctx, part, now, to, author, how); err != nil {
+				return time.Time{}, unsent("send", err)
+			}
+		}
 	}
 	return now.UTC(), nil
+}
+
+// receiptIDs is how many messages one receipt names.
+const receiptIDs = 256
+
+// confirmed returns the messages that an action confirms, by their authors.
+func (c *conn) confirmed(to types.JID, m network.Outbound) map[types.JID][]types.MessageID {
+	by := c.author(to, m.Target)
+	list := map[types.JID][]types.MessageID{by: {m.Target.NetworkID}}
+	for _, one := range m.Content.ReadMarks() {
+		by := c.author(to, &network.Quote{NetworkID: one.NetworkID, Author: one.Author})
+		list[by] = append(list[by], one.NetworkID)
+	}
+	return list
 }

@@ -182,10 +182,10 @@ func (v *run) firstTime(id string) bool {
 	return true
 }
 
-// receipt reports a contact's confirmation.
+// receipt reports a contact's confirmation, or what the account has read elsewhere.
 func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	status, ok := confirmed(evt.Type)
-	if !ok || evt.IsFromMe || !isOfChat(evt.MessageSource) {
+	if ok = ok && !evt.IsFromMe || evt.IsFromMe && isReading(evt.Type); !ok || !isOfChat(evt.MessageSource) {
 		return true
 	}
 	at, known, err := v.place(ctx, evt.MessageSource)
@@ -198,6 +198,9 @@ func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	ids := make([]string, len(evt.MessageIDs))
 	for i, id := range evt.MessageIDs {
 		ids[i] = content.Clip(id, maxID)
+	}
+	if evt.IsFromMe {
+		return v.stores(ctx, network.ReadElsewhere{ChatID: at.chat, NetworkIDs: ids})
 	}
 	r := network.Receipt{NetworkIDs: ids, Chats: at.who.chats(), Status: status, At: evt.Timestamp.UTC()}
 	if isOfGroup(evt.MessageSource) {
@@ -217,6 +220,16 @@ func confirmed(kind types.ReceiptType) (postern.MessageStatus, bool) {
 		return postern.Played, true
 	default: // from our own devices, or for the protocol
 		return "", false
+	}
+}
+
+// isReading reports whether a receipt of the account itself says that it has read messages.
+func isReading(kind types.ReceiptType) bool {
+	switch kind {
+	case types.ReceiptTypeRead, types.ReceiptTypeReadSelf, types.ReceiptTypePlayed, types.ReceiptTypePlayedSelf:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"context"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+)
+
+// chats are the operations on conversations.
+type chats struct{ gateway *gateway.Gateway }
+
+type chatsInput struct {
+	Paging
+	DeviceID postern.DeviceID `query:"deviceId" doc:"Only chats of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Archived string           `query:"archived" enum:"true,false" doc:"Only chats that are archived, or only chats that are not. Both by default."`
+	Unread   bool             `query:"unread" doc:"Only chats with unread messages." example:"true"`
+}
+
+func (h chats) list(ctx context.Context, q *request, in *chatsInput) (*output[List[postern.Chat]], error) {
+	query := gateway.ChatQuery{DeviceID: in.DeviceID, Unread: in.Unread, Page: in.page()}
+	if in.Archived != "" {
+		query.Archived = new(in.Archived == "true")
+	}
+	return answerList(h.gateway.Chats.List(ctx, q.caller, query))
+}
+
+// OneChat names a chat of a device.
+type OneChat struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID string           `path:"chatId" doc:"The chat, as in messages and events; %2B for a plus sign is accepted." example:"+15551234567"`
+}
+
+func (h chats) get(ctx context.Context, q *request, in *OneChat) (*output[postern.Chat], error) {
+	return answer(h.gateway.Chats.Get(ctx, q.caller, in.ID, in.ChatID))
+}
+
+type readChatInput struct {
+	OneChat
+
+	Body *noMembers
+}
+
+func (h chats) read(ctx context.Context, q *request, in *readChatInput) (*output[postern.Chat], error) {
+	return answer(h.gateway.Chats.MarkRead(ctx, q.caller, in.ID, in.ChatID))
+}

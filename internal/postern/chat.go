@@ -1,0 +1,97 @@
+package postern
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Chat is a conversation of a device.
+type Chat struct {
+	DeviceID    DeviceID `json:"deviceId" doc:"The device that has the chat." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID      string   `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
+	Kind        string   `json:"kind" enum:"direct,group,channel,status" doc:"direct: with one person." example:"direct"`
+	Name        Maybe    `json:"name" nullable:"true" doc:"The name of the group, or the name that the person has chosen on the network; null if it is not known." example:"Ada"`
+	UnreadCount int      `json:"unreadCount" minimum:"0" doc:"How many messages were received after the last one that was read: here, on the phone, or on another linked device. Calls do not count." example:"2"`
+	Archived    bool     `json:"archived" doc:"Whether the account has archived the chat, here or on its phone." example:"false"`
+	Muted       bool     `json:"muted" doc:"Whether the phone is silent about new messages of the chat. Postern reports them as usual." example:"false"`
+	MutedUntil  Time     `json:"mutedUntil" format:"date-time" nullable:"true" doc:"Until when the chat is muted; null if it is not muted, or for ever." example:"2026-11-22T09:00:00.000Z"`
+
+	LatestMessage *Message `json:"latestMessage,omitempty" doc:"The newest message of the chat; absent if none is kept."`
+}
+
+// The kinds of chats.
+const (
+	DirectChat  = "direct"
+	GroupChat   = "group"
+	ChannelChat = "channel"
+	StatusChat  = "status"
+)
+
+// KindOfChat returns the kind of a chat.
+func KindOfChat(chat string) string {
+	switch {
+	case IsGroup(chat):
+		return GroupChat
+	case strings.HasPrefix(chat, "channel:"):
+		return ChannelChat
+	case chat == "status":
+		return StatusChat
+	}
+	return DirectChat
+}
+
+// MutedForEver is when the mute of a chat ends that has no end.
+const MutedForEver = Time(-1)
+
+// Mute tells in a chat whether it is muted at a time, and until when. until is 0 if it is not muted.
+func (c *Chat) Mute(until, now Time) {
+	c.Muted, c.MutedUntil = until == MutedForEver || until > now, 0
+	if until > now {
+		c.MutedUntil = until
+	}
+}
+
+// JSONBound is [Message.JSONBound] for a chat.
+func (c Chat) JSONBound() int {
+	n := chatJSON + escapedByte*(len(c.Name)+len(c.ChatID))
+	if c.LatestMessage != nil {
+		n += c.LatestMessage.JSONBound()
+	}
+	return n
+}
+
+// chatJSON is how many bytes the other members of a chat take at most.
+const chatJSON = 1 << 10
+
+// MaxReadMarks is how many senders' messages one action marks as read. Apps mark as many.
+const MaxReadMarks = 1000
+
+// ReadMark names a message that is marked as read.
+type ReadMark struct {
+	NetworkID string `json:"id"`
+	Author    string `json:"by"` // "lid:" and digits, or a number
+}
+
+// ReadOf returns the content of an action that marks a message as read, and others of its chat with it.
+func ReadOf(others []ReadMark) Content {
+	c := Content{Kind: KindRead}
+	if len(others) > 0 {
+		raw, err := json.Marshal(others)
+		if err != nil {
+			panic(err) // it consists of texts
+		}
+		c.Text = string(raw)
+	}
+	return c
+}
+
+// ReadMarks returns the other messages that an action marks as read.
+func (c Content) ReadMarks() (others []ReadMark) {
+	if c.Kind != KindRead || c.Text == "" {
+		return nil
+	}
+	if json.Unmarshal([]byte(c.Text), &others) != nil {
+		return nil
+	}
+	return others
+}
