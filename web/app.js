@@ -11,6 +11,8 @@
 //   input[data-most-bytes]       takes no file that is larger
 //   details[data-drop]           closes on Escape and on a click elsewhere
 //   time[data-local]             is written in the reader's own time
+//   time[data-ago]               is written as the time since then
+//   data-live="path"             says whether the page is connected to the stream at the path
 (() => {
   'use strict'
 
@@ -208,7 +210,59 @@
     }
   }
   localize()
-  document.addEventListener('htmx:after:swap', () => { cut(); localize() })
+
+  const since = (when) => {
+    const s = Math.max(0, Math.floor((Date.now() - when) / 1000))
+    if (s < 60) return `${s} s`
+    if (s < 3600) return `${Math.floor(s / 60)} min`
+    if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`
+    return `${Math.floor(s / 86400)} days`
+  }
+  const age = () => {
+    for (const t of document.querySelectorAll('time[data-ago]')) {
+      const when = new Date(t.dateTime)
+      if (Number.isNaN(when.getTime())) continue
+      const text = since(when)
+      if (t.textContent !== text) t.textContent = text
+      t.title = written.format(when)
+    }
+  }
+  age()
+  setInterval(() => { if (!document.hidden) age() }, 1000)
+  document.addEventListener('htmx:after:swap', () => { cut(); localize(); age() })
+
+  // A stream tells when something has changed, and the parts of the page that show it ask for their content then. Only
+  // a page that is looked at has a stream: browsers open few connections to one server.
+  const connect = (shown) => {
+    let source, again
+    const change = () => document.body.dispatchEvent(new Event('news'))
+    const show = (ok) => {
+      const text = ok ? 'Live' : 'Connection lost. Reconnecting …'
+      if (shown.textContent !== text) shown.textContent = text
+      shown.classList.toggle('text-error', !ok)
+    }
+    const close = () => {
+      clearTimeout(again)
+      source?.close()
+    }
+    const open = () => {
+      close()
+      source = new EventSource(shown.dataset.live)
+      source.onopen = () => { show(true); change() }
+      source.addEventListener('changed', change)
+      source.onerror = () => {
+        show(false)
+        if (source.readyState === EventSource.CLOSED) again = setTimeout(open, 3000)
+      }
+    }
+    document.addEventListener('visibilitychange', () => document.hidden ? close() : open())
+    addEventListener('pagehide', close)
+    addEventListener('offline', () => { close(); show(false) })
+    addEventListener('online', open)
+    if (!document.hidden) open()
+  }
+  const live = document.querySelector('[data-live]')
+  if (live) connect(live)
 
   // Nobody looks, or somebody wants to look at what is there: nothing is asked, and
   // what was asked before is not shown.

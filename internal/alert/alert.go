@@ -4,6 +4,7 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,9 +138,10 @@ func compare(wrong, known []alerts.Alert, now postern.Time, after time.Duration)
 	for _, a := range wrong {
 		still[a.Key()] = true
 		old, ok := noted[a.Key()]
-		if a.Since, a.ToldAt = now, 0; ok {
-			a.Since, a.ToldAt = old.Since, old.ToldAt
-		} else {
+		if a.Since == 0 {
+			a.Since = cmp.Or(old.Since, now)
+		}
+		if a.ToldAt = old.ToldAt; !ok {
 			d.fresh = append(d.fresh, a)
 		}
 		if a.ToldAt == 0 && now >= a.Since.Add(after) {

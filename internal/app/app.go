@@ -323,10 +323,11 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 func (a *App) door(late *web.Spares) (*web.Door, error) {
 	secure := strings.HasPrefix(a.cfg.BaseURL, "https://")
 	from := a.transport()
+	stopping := make(chan struct{})
 	pages := dash.Options{
 		Gateway: a.gateway, People: a.people, Log: a.log, BaseURL: a.cfg.BaseURL, Secure: secure, Kept: a.retention(),
 		Address: func(r *http.Request) string { return from.Client(r).String() }, Saw: web.NoteVisit,
-		Server: a.vitals, Later: a.later.Go,
+		Server: a.vitals, Later: a.later.Go, Stopping: stopping,
 	}
 	if err := a.tellAlerts(); err != nil {
 		return nil, err
@@ -340,7 +341,10 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.endStreams = rest.EndStreams
+	a.endStreams = sync.OnceFunc(func() {
+		rest.EndStreams()
+		close(stopping)
+	})
 	return web.New(web.Options{
 		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate, Document: rest.OpenAPI,
 		Observe:   a.counts.Requested,

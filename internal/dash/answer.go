@@ -279,6 +279,14 @@ func seeOther(w http.ResponseWriter, r *http.Request, to string) error {
 	return nil
 }
 
+// onward is where a form leads: the page that it was on, if it names that, or another one.
+func onward(r *http.Request, other string) string {
+	if to := r.PostFormValue("next"); to != "" {
+		return local(to)
+	}
+	return other
+}
+
 // done redirects and shows a notice on the next page.
 func (d *core) done(w http.ResponseWriter, r *http.Request, notice, to string) error {
 	d.sessions.Put(r.Context(), keyNotice, notice)

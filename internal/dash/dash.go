@@ -53,6 +53,8 @@ type Options struct {
 	// Later runs work after the response was written; nil starts a goroutine that nothing waits
 	// for.
 	Later func(func())
+	// Stopping is closed when the server stops, and ends the streams that are open; nil: they do not end.
+	Stopping <-chan struct{}
 
 	requests *ratelimit.Limiter // counts the requests; nil for a new one
 }
@@ -154,6 +156,8 @@ type core struct {
 	requests  *ratelimit.Limiter
 	uploads   *uploads
 	exporting sync.Map // the exports that are being written, by user
+	streams   *ratelimit.Places
+	stopping  <-chan struct{}
 }
 
 // Handler serves every path of the dashboard, and a "not found" page for all others.
@@ -164,7 +168,8 @@ func Handler(opts Options) http.Handler {
 		server: opts.Server, sessions: newSessions(opts), secure: opts.Secure, signOn: opts.SignOn,
 		mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
 		noticing: make(chan struct{}, noticesAtOnce),
-		uploads:  &uploads{of: map[postern.UserID]int{}, each: uploadsEach, all: uploadsAll},
+		streams:  ratelimit.NewPlaces(streamsEach, streamsAll, errStreams, errStreams), stopping: opts.Stopping,
+		uploads: &uploads{of: map[postern.UserID]int{}, each: uploadsEach, all: uploadsAll},
 	}
 	if c.saw == nil {
 		c.saw = func(context.Context, string, postern.Member) {}

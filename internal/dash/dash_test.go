@@ -144,6 +144,12 @@ type answer struct {
 	body   string
 }
 
+// mainOf is a page without what is around it.
+func mainOf(a answer) string {
+	_, content, _ := strings.Cut(a.body, "<main")
+	return content
+}
+
 func (c *client) do(method, path string, form url.Values, header ...string) answer {
 	c.t.Helper()
 	req, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(form.Encode()))

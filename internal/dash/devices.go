@@ -98,7 +98,10 @@ func (d devices) showAs(
 	open := view.Link.Cancels
 	linked := one.Status.HoldsSlot() && one.Status != postern.Linking
 	view.Links, view.Unlinks = !open && !linked, linked
-	view.Resumes = gateway.Resumes(one)
+	view.Resumes, view.ResumeLabel = gateway.Resumes(one), "Reconnect"
+	if one.Status == postern.Paused {
+		view.ResumeLabel = "Resume"
+	}
 	view.Pauses = linked && one.Status != postern.Paused
 	edit(&view)
 	return d.write(w, r, status, page.OneDevice(d.frame(r, v, one.Name, "/devices"), view))
@@ -220,7 +223,10 @@ func (d devices) pause(w http.ResponseWriter, r *http.Request, v visit) error {
 
 func (d devices) resume(w http.ResponseWriter, r *http.Request, v visit) error {
 	_, err := d.g.Devices.Resume(r.Context(), v.caller, deviceIn(r))
-	return d.back(w, r, err, "The device was resumed.")
+	if to := r.PostFormValue("next"); to != "" && err == nil {
+		return d.done(w, r, "The device is connecting.", local(to))
+	}
+	return d.back(w, r, err, "The device is connecting.")
 }
 
 func (d devices) unlink(w http.ResponseWriter, r *http.Request, v visit) error {

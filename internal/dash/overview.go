@@ -22,6 +22,9 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks)}
+	if view.Attention, err = d.attention(r, v); err != nil {
+		return err
+	}
 	if view.Steps, err = d.steps(r, v, usage, hooks); err != nil {
 		return err
 	}
@@ -287,6 +290,45 @@ func outcomes(p postern.Plan) []page.Tile {
 	})
 }
 
+func num(n int64) string { return number(int(n)) }
+
+// many formats a number with its noun.
+func many(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return num(n) + " " + more
+}
+
+func wereMany(n int64) string {
+	if n == 1 {
+		return "1 message was"
+	}
+	return num(n) + " messages were"
+}
+
+// rate is a share in percent, cut to a tenth, so that only a complete share is 100%. Without a
+// whole it is a dash.
+func rate(part, of int64) string {
+	if of == 0 {
+		return "–"
+	}
+	tenths := part * 1000 / of
+	s := strconv.FormatInt(tenths/10, 10)
+	if tenths%10 != 0 {
+		s += "." + strconv.FormatInt(tenths%10, 10)
+	}
+	return s + "%"
+}
+
+// orNone formats n, or a dash if of is zero.
+func orNone(n, of int64) string {
+	if of == 0 {
+		return "–"
+	}
+	return num(n)
+}
+
 // period is the time range of the charts.
 type period struct {
 	words string // "the last 24 hours"
@@ -401,43 +443,4 @@ func span(at postern.Time, parts []int64, cells ...string) page.Span {
 		s.Parts = append(s.Parts, int(n))
 	}
 	return s
-}
-
-func num(n int64) string { return number(int(n)) }
-
-// many formats a number with its noun.
-func many(n int64, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return num(n) + " " + more
-}
-
-func wereMany(n int64) string {
-	if n == 1 {
-		return "1 message was"
-	}
-	return num(n) + " messages were"
-}
-
-// rate is a share in percent, cut to a tenth, so that only a complete share is 100%. Without a
-// whole it is a dash.
-func rate(part, of int64) string {
-	if of == 0 {
-		return "–"
-	}
-	tenths := part * 1000 / of
-	s := strconv.FormatInt(tenths/10, 10)
-	if tenths%10 != 0 {
-		s += "." + strconv.FormatInt(tenths%10, 10)
-	}
-	return s + "%"
-}
-
-// orNone formats n, or a dash if of is zero.
-func orNone(n, of int64) string {
-	if of == 0 {
-		return "–"
-	}
-	return num(n)
 }

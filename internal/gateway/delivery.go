@@ -181,6 +181,26 @@ func (g Deliveries) Retry(
 	})
 }
 
+// RetryWaiting attempts at once all deliveries of an endpoint that wait for another attempt, and returns how many.
+func (g Deliveries) RetryWaiting(ctx context.Context, c access.Caller, id postern.EndpointID) (all int, err error) {
+	if err := c.PermitWebhooks(postern.WebhooksWrite); err != nil {
+		return 0, err
+	}
+	e, err := g.webhooks().get(ctx, c, id)
+	if err != nil {
+		return 0, err
+	}
+	now := g.time()
+	acts := did(c, now, "webhook.deliveries-retried", string(id), e.URL)
+	for after, n := int64(0), store.RetriedAtOnce; n == store.RetriedAtOnce; all += n {
+		if n, after, err = g.db.Deliveries.RetryWaiting(ctx, c.Workspace(), id, now, after, acts...); err != nil {
+			return all, err
+		}
+		acts = nil
+	}
+	return all, nil
+}
+
 // Hours returns the results of an endpoint's attempts hour by hour, for the hours that
 // begin at or after since and before until. 0 means a day ago and now; the range is at
 // most 31 days.

@@ -233,8 +233,8 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 }
 
 // Resume lets a paused device connect again, unless the plan's slots belong to devices that
-// were linked earlier. A device in conflict takes the session back at once, and a quarantined
-// one is forgiven. Any other device does not change.
+// were linked earlier. A device in conflict takes the session back at once, a quarantined one is
+// forgiven, and one that is disconnected tries to connect at once. Any other device does not change.
 func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return postern.Device{}, err
@@ -271,8 +271,7 @@ const Quarantined = "quarantined"
 
 // Resumes reports whether [Devices.Resume] changes a device.
 func Resumes(d postern.Device) bool {
-	return d.Status == postern.Paused || d.Status == postern.Conflict ||
-		d.Status == postern.Disconnected && d.StatusReason == Quarantined
+	return d.Status == postern.Paused || d.Status == postern.Conflict || d.Status == postern.Disconnected
 }
 
 // linked refuses a device that has no link.

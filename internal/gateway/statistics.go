@@ -1,13 +1,16 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/alerts"
 )
 
 // Used is how much of a limit is used.
@@ -196,4 +199,90 @@ func (g Statistics) System(ctx context.Context, by access.Actor) (s System, err 
 			func(at postern.Time) postern.EndpointHour { return postern.EndpointHour{Hour: at} },
 		),
 	}, errors.Join(err1, err2, err3)
+}
+
+// The kinds of problems.
+const (
+	DeviceDown       = alerts.DeviceDown
+	DeviceLimited    = alerts.DeviceLimited
+	EndpointFailing  = alerts.EndpointFailing
+	EndpointDisabled = alerts.EndpointDisabled
+	MessagesWaiting  = alerts.MessagesWaiting
+)
+
+// Counted is how far what waits is counted.
+const Counted = alerts.Counted
+
+// Problem is something that is wrong in a workspace.
+type Problem struct {
+	alerts.Alert
+
+	Waiting int // messages of the device, or deliveries to the endpoint, that wait
+}
+
+// Attention is the state of a workspace, and what is wrong in it.
+type Attention struct {
+	alerts.Health
+
+	Problems []Problem // the oldest first, at most [MostProblems]
+	Hooks    bool      // the caller may see webhooks; otherwise there are none in it
+}
+
+// MostProblems is how many problems are listed.
+const MostProblems = 50
+
+const (
+	// fresh is how long a device may take to connect before that is a problem.
+	fresh = 5 * time.Second
+	// longQueued is how long a message of a connected device waits before that is one.
+	longQueued = 15 * time.Minute
+)
+
+// Attention returns what is wrong in the caller's workspace. A key that is limited to devices is refused.
+func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention, err error) {
+	if err := c.PermitWhole(postern.UsageRead, postern.DevicesRead); err != nil {
+		return a, err
+	}
+	table := alerts.Of(g.db)
+	a.Hooks = c.PermitWhole(postern.WebhooksRead) == nil && c.Plan.API
+	if a.Health, err = table.Health(ctx, c.Workspace()); err != nil {
+		return a, err
+	}
+	if !a.Hooks {
+		a.Endpoints, a.Failing, a.Disabled = 0, 0, 0
+	}
+	now := g.time()
+	list, err := table.WrongIn(ctx, c.Workspace(), now.Add(-longQueued), MostProblems)
+	if err != nil {
+		return a, err
+	}
+	list = slices.DeleteFunc(list, func(w alerts.Alert) bool {
+		return w.OfEndpoint() && !a.Hooks || w.Kind == alerts.DeviceDown && w.Since > now.Add(-fresh)
+	})
+	slices.SortFunc(list, func(x, y alerts.Alert) int { return cmp.Compare(x.Since, y.Since) })
+	a.Problems, err = withQueues(ctx, table, c.Workspace(), list)
+	return a, err
+}
+
+// withQueues adds what waits because of each problem.
+func withQueues(
+	ctx context.Context, table alerts.Table, ws postern.WorkspaceID, list []alerts.Alert,
+) (problems []Problem, err error) {
+	queues, err := table.Queues(ctx, ws)
+	for _, w := range list {
+		p := Problem{Alert: w, Waiting: queues[postern.DeviceID(w.Subject)].Waiting}
+		if w.OfEndpoint() && err == nil {
+			p.Waiting, err = table.Undelivered(ctx, ws, postern.EndpointID(w.Subject))
+		}
+		problems = append(problems, p)
+	}
+	return problems, err
+}
+
+// Watch returns a listener that is woken by each event of the caller's workspace.
+func (g Statistics) Watch(c access.Caller) (*store.Listener, error) {
+	if err := c.PermitWhole(postern.UsageRead); err != nil {
+		return nil, err
+	}
+	return g.db.Listen(store.EventLogged, string(c.Workspace())), nil
 }

@@ -165,6 +165,26 @@ func (s Deliveries) Probe(ctx context.Context, endpoint postern.EndpointID, now 
 	return n, err
 }
 
+// RetryWaiting makes deliveries of an endpoint of the workspace due now that wait for another attempt, those after a row
+// first, at most [RetriedAtOnce]. It returns how many, and the last row.
+func (s Deliveries) RetryWaiting(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID,
+	now postern.Time, after int64, acts ...Act,
+) (n int, last int64, err error) {
+	n, last, err = s.makeDue(ctx, `SELECT n, id FROM delivery d WHERE endpoint_id = $1 AND status = 'pending'`+again+`
+		AND attempts > earlier AND due_at > $2 AND n > $3 AND workspace_id = $4 ORDER BY n LIMIT $5 + 0`,
+		[]any{endpoint, now, after, ws, RetriedAtOnce}, now, 0)
+	if err == nil && n > 0 {
+		err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+			t.Wake(RetryDue, string(endpoint))
+			return recordActs(t, acts)
+		}))
+	}
+	return n, last, err
+}
+
+// RetriedAtOnce is how many deliveries RetryWaiting makes due in one write.
+const RetriedAtOnce = 1000
+
 // probed is among how many of the oldest deliveries Probe chooses.
 const probed = 1000
 

@@ -210,11 +210,12 @@ func (s Devices) CountLinked(ctx context.Context) (n int, err error) {
 // as connected. A server that shares the database resets the devices that it owns.
 func (s Devices) ResetSessions(ctx context.Context) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		ours, args := "", []any(nil)
 		if n := s.node.Load(); n != nil {
-			return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'
-				AND owner = $1`, n.ID)
+			ours, args = ` AND owner = $1`, []any{n.ID}
 		}
-		return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '' WHERE status = 'connected'`)
+		return changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '', down_at = last_seen_at
+			WHERE status = 'connected'`+ours, args...)
 	}))
 }
 
@@ -304,6 +305,7 @@ func (o SetDeviceState) update(t *db.Tx) error {
 		display_name = CASE WHEN $6 = '' THEN display_name ELSE $6 END,
 		account = CASE WHEN $7 = 1 THEN '' ELSE account END,
 		connected_at = CASE WHEN $3 = 'connected' THEN $8 ELSE connected_at END,
+		down_at = CASE WHEN $3 IN ('connected', 'unlinked', 'paused') THEN 0 WHEN down_at = 0 THEN $8 ELSE down_at END,
 		last_seen_at = CASE WHEN $3 = 'connected' THEN $8 ELSE last_seen_at END, restricted_until = $9
 		WHERE workspace_id = $1 AND id = $2`,
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At, o.Until)

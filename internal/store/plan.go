@@ -48,8 +48,9 @@ func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.
 func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at postern.Time) error {
 	t.Wake(DeviceChanged, string(d.ID))
 	err := changeDevice(t, `UPDATE device SET status = $3, status_reason = $4, desired = $5, turn = turn + 1,
-		crashes = CASE WHEN $5 = 'connect' THEN 0 ELSE crashes END
-		WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired)
+		crashes = CASE WHEN $5 = 'connect' THEN 0 ELSE crashes END,
+		down_at = CASE WHEN $5 <> 'connect' THEN 0 WHEN down_at = 0 THEN $6 ELSE down_at END
+		WHERE workspace_id = $1 AND id = $2`, d.WorkspaceID, d.ID, d.Status, d.StatusReason, d.Desired, at)
 	if err != nil || event == "" {
 		return err
 	}

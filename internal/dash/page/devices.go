@@ -79,13 +79,15 @@ type DeviceView struct {
 	Change  bool      // the person may link, pause and unlink
 	Pauses  bool      // the device can be paused now
 	Resumes bool      // it can be resumed
-	Links   bool      // a link attempt can be opened now
-	Unlinks bool      // it has an account that can be unlinked
-	Sandbox bool      // the phone is a simulated one, on a page of its own
-	Link    LinkView  // the newest attempt, while it is worth showing
-	Share   string    // the address of a link page, shown once
-	Health  Health    // the newest part
-	Enter   Field     // the number in the form for a pairing code
+
+	ResumeLabel string
+	Links       bool     // a link attempt can be opened now
+	Unlinks     bool     // it has an account that can be unlinked
+	Sandbox     bool     // the phone is a simulated one, on a page of its own
+	Link        LinkView // the newest attempt, while it is worth showing
+	Share       string   // the address of a link page, shown once
+	Health      Health   // the newest part
+	Enter       Field    // the number in the form for a pairing code
 }
 
 // LinkView is an attempt to link a phone.

@@ -4,6 +4,8 @@ import "time"
 
 // OverviewView is the first page.
 type OverviewView struct {
+	Attention AttentionView
+
 	Steps  []Step // of getting started; nil: the list is not shown
 	Tiles  []Tile
 	Meters []Meter // of the plan

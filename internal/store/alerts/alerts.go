@@ -38,37 +38,59 @@ type Alert struct {
 // Key identifies an alert among those that are there at the same time.
 func (a Alert) Key() string { return string(a.Kind) + " " + a.Subject }
 
+// OfEndpoint reports whether the subject is a webhook endpoint.
+func (a Alert) OfEndpoint() bool { return a.Kind == EndpointFailing || a.Kind == EndpointDisabled }
+
 // Table has the alerts of all workspaces.
 type Table struct{ db *db.DB }
 
 // Of returns the alerts of a store.
 func Of(s *store.Store) Table { return Table{s.Engine()} }
 
-// wrong finds what is wrong. Each row is a kind, a subject, its workspace, its name and a detail.
-const wrong = `SELECT 'device-down', d.id, d.workspace_id, w.name, d.name, CASE WHEN d.status_reason = '' THEN d.status
-		ELSE d.status || ', ' || d.status_reason END
-	FROM device d JOIN workspace w ON w.id = d.workspace_id WHERE d.deleted_at = 0
-	AND d.status IN ('connecting', 'disconnected', 'restricted', 'conflict', 'logged_out', 'banned')
-	UNION ALL SELECT 'device-limited', d.id, d.workspace_id, w.name, d.name, ''
-	FROM device d JOIN workspace w ON w.id = d.workspace_id WHERE d.deleted_at = 0 AND d.limited_at > 0
-	UNION ALL SELECT 'endpoint-failing', e.id, e.workspace_id, w.name, e.description, ''
-	FROM endpoint e JOIN workspace w ON w.id = e.workspace_id WHERE e.status = 'active' AND e.failing_since > 0
-	UNION ALL SELECT 'endpoint-disabled', e.id, e.workspace_id, w.name, e.description, e.status_reason
-	FROM endpoint e JOIN workspace w ON w.id = e.workspace_id WHERE e.status = 'disabled'
-	UNION ALL SELECT 'messages-waiting', d.id, d.workspace_id, w.name, d.name, ''
-	FROM device d JOIN workspace w ON w.id = d.workspace_id WHERE d.deleted_at = 0 AND d.status = 'connected'
-	AND (SELECT m.created_at FROM message m WHERE m.device_id = d.id AND m.status IN ('queued', 'sending')
-		ORDER BY m.lane, m.n LIMIT 1) < $1
+// wrong finds what is wrong in all workspaces, or in one if each part has one more condition. Each row is a kind, a
+// subject, its workspace, its name, a detail and since when.
+func wrong(one string) string {
+	device := ` FROM device d JOIN workspace w ON w.id = d.workspace_id` + one + ` WHERE d.deleted_at = 0`
+	endpoint := ` FROM endpoint e JOIN workspace w ON w.id = e.workspace_id` + one
+	return `SELECT 'device-down', d.id, d.workspace_id, w.name, d.name, CASE WHEN d.status_reason = '' THEN d.status
+		ELSE d.status || ', ' || d.status_reason END, d.down_at` + device + ` AND d.status IN ` + down + `
+	UNION ALL SELECT 'device-limited', d.id, d.workspace_id, w.name, d.name, '', d.limited_at` + device + `
+		AND d.limited_at > 0
+	UNION ALL SELECT 'endpoint-failing', e.id, e.workspace_id, w.name, e.description, '', e.failing_since` + endpoint + `
+		WHERE e.status = 'active' AND e.failing_since > 0
+	UNION ALL SELECT 'endpoint-disabled', e.id, e.workspace_id, w.name, e.description, e.status_reason, e.failing_since` +
+		endpoint + ` WHERE e.status = 'disabled'
+	UNION ALL SELECT 'messages-waiting', id, workspace_id, called, name, '', waits FROM (
+		SELECT d.id, d.workspace_id, w.name AS called, d.name, (SELECT m.created_at FROM message m
+			WHERE m.device_id = d.id AND m.status IN ` + unsent + ` ORDER BY m.lane, m.n LIMIT 1) AS waits` + device + `
+		AND d.status = 'connected') AS queue WHERE waits < $1
 	LIMIT $2 + 0`
+}
+
+const (
+	down   = `('connecting', 'disconnected', 'restricted', 'conflict', 'logged_out', 'banned')`
+	unsent = `('queued', 'sending')`
+)
 
 // most is how many alerts there may be at a time.
 const most = 10_000
 
 // Wrong returns what is wrong now. Messages count as waiting if they were accepted before a time.
-func (t Table) Wrong(ctx context.Context, queuedBefore postern.Time) (list []Alert, err error) {
-	err = t.db.Rows(ctx, wrong, []any{queuedBefore, most}, func(r *sql.Rows) error {
+func (t Table) Wrong(ctx context.Context, queuedBefore postern.Time) ([]Alert, error) {
+	return t.wrong(ctx, wrong(""), queuedBefore, most)
+}
+
+// WrongIn is Wrong for one workspace. It returns at most limit alerts.
+func (t Table) WrongIn(ctx context.Context, ws postern.WorkspaceID, queuedBefore postern.Time, limit int) ([]Alert,
+	error,
+) {
+	return t.wrong(ctx, wrong(` AND w.id = $3`), queuedBefore, limit, ws)
+}
+
+func (t Table) wrong(ctx context.Context, query string, args ...any) (list []Alert, err error) {
+	err = t.db.Rows(ctx, query, args, func(r *sql.Rows) error {
 		var a Alert
-		err := r.Scan(&a.Kind, &a.Subject, &a.WorkspaceID, &a.Workspace, &a.Name, &a.Detail)
+		err := r.Scan(&a.Kind, &a.Subject, &a.WorkspaceID, &a.Workspace, &a.Name, &a.Detail, &a.Since)
 		list = append(list, a)
 		return err
 	})

@@ -1,0 +1,193 @@
+package dash
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"postern/internal/dash/page"
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/sse"
+)
+
+// health returns the line about the workspace's state that every page shows.
+func (d overview) health(w http.ResponseWriter, r *http.Request, v visit) error {
+	a, err := d.attention(r, v)
+	if err != nil {
+		return err
+	}
+	return d.write(w, r, http.StatusOK, page.HealthBar(a))
+}
+
+// troubles returns the list of what is wrong, for a page that is open.
+func (d overview) troubles(w http.ResponseWriter, r *http.Request, v visit) error {
+	a, err := d.attention(r, v)
+	if err != nil {
+		return err
+	}
+	return d.write(w, r, http.StatusOK, page.Attention(a))
+}
+
+func (d overview) attention(r *http.Request, v visit) (page.AttentionView, error) {
+	a, err := d.g.Statistics.Attention(r.Context(), v.caller)
+	view := page.AttentionView{
+		Up: a.Up, Down: a.Down, WaitingSince: timeOf(a.WaitingSince), Hooks: a.Hooks,
+		Endpoints: a.Endpoints + a.Disabled, Failing: a.Failing + a.Disabled,
+		More: len(a.Problems) == gateway.MostProblems,
+	}
+	if a.Waiting > 0 {
+		view.Waiting = counted(a.Waiting, "message", "messages")
+	}
+	for _, p := range a.Problems {
+		view.Problems = append(view.Problems, d.trouble(r.Context(), v, p))
+	}
+	return view, err
+}
+
+// counted formats a number that was counted up to [gateway.Counted].
+func counted(n int, one, more string) string {
+	if n >= gateway.Counted {
+		return "At least " + many(int64(n), one, more)
+	}
+	return many(int64(n), one, more)
+}
+
+// trouble describes a problem for people.
+func (d overview) trouble(ctx context.Context, v visit, p gateway.Problem) page.Trouble {
+	t := page.Trouble{
+		ID: "trouble-" + string(p.Kind) + "-" + p.Subject, Since: timeOf(p.Since), Href: pathOf(postern.DeviceID(p.Subject)),
+	}
+	if p.Waiting > 0 && !p.OfEndpoint() {
+		t.Impact = counted(p.Waiting, "message waits.", "messages wait.")
+	}
+	name := cmp.Or(p.Name, p.Subject)
+	switch p.Kind {
+	case gateway.DeviceDown:
+		d.deviceDown(v, p, name, &t)
+	case gateway.DeviceLimited:
+		t.Title = name + " may not start chats"
+		t.Why = "The network limits the account for a time. Replies still work; messages to new people are refused."
+	case gateway.MessagesWaiting:
+		t.Title, t.Why = "Messages of "+name+" wait", "The device is connected, but its queue does not move as fast as it grows."
+		t.Fix = page.Fix{Label: "Show the queue", Href: "/messages?status=queued,sending&device=" + p.Subject}
+	case gateway.EndpointFailing, gateway.EndpointDisabled:
+		d.endpointDown(ctx, v, p, &t)
+	}
+	return t
+}
+
+func (d overview) deviceDown(v visit, p gateway.Problem, name string, t *page.Trouble) {
+	status, reason, _ := strings.Cut(p.Detail, ", ")
+	t.Why = because(reason)
+	post := func(label, what string) {
+		if v.may(postern.DevicesWrite) {
+			t.Fix = page.Fix{Label: label, Post: t.Href + "/" + what}
+		}
+	}
+	switch postern.Status(status) {
+	case postern.Conflict:
+		t.Title = name + " is connected elsewhere"
+		post("Reconnect here", "resume")
+	case postern.LoggedOut:
+		t.Title = name + " was logged out"
+		post("Link again", "link")
+	case postern.Banned:
+		t.Title = "The account of " + name + " is banned"
+	case postern.Restricted:
+		t.Title = "The account of " + name + " is restricted"
+	case postern.Disconnected:
+		t.Title = name + " is not connected"
+		post("Reconnect now", "resume")
+	default:
+		t.Title = name + " is connecting"
+	}
+}
+
+func (d overview) endpointDown(ctx context.Context, v visit, p gateway.Problem, t *page.Trouble) {
+	id := postern.EndpointID(p.Subject)
+	name := p.Name
+	if e, err := d.g.Webhooks.Get(ctx, v.caller, id); err == nil {
+		name = cmp.Or(name, e.URL)
+	}
+	t.Href, t.Title, t.Why = hookPath(id), "Webhook "+cmp.Or(name, p.Subject)+" is failing", d.failures(ctx, v, id, p.Since)
+	if p.Waiting > 0 {
+		t.Impact = counted(p.Waiting, "event waits.", "events wait.")
+	}
+	may := v.mayHook(postern.WebhooksWrite)
+	switch {
+	case p.Kind == gateway.EndpointDisabled:
+		t.Title, t.Why = "Webhook "+cmp.Or(name, p.Subject)+" is disabled", because(p.Detail)
+		if may {
+			t.Fix = page.Fix{Label: "Verify again", Post: t.Href + "/verify"}
+		}
+	case may && p.Waiting > 0:
+		t.Fix = page.Fix{Label: "Retry " + num(int64(p.Waiting)) + " now", Post: t.Href + "/recover"}
+	}
+}
+
+// failures says how many of an endpoint's attempts have failed since a time.
+func (d overview) failures(ctx context.Context, v visit, id postern.EndpointID, since postern.Time) string {
+	since = max(since, postern.TimeOf(time.Now().Add(-24*time.Hour)))
+	hours, err := d.g.Webhooks.Hours(ctx, v.caller, id, since-since%postern.Time(time.Hour.Milliseconds()), 0)
+	var good, bad int64
+	for _, h := range hours.Data {
+		good, bad = good+h.Succeeded, bad+h.Failed
+	}
+	if err != nil || bad == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s failed.", rate(bad, good+bad), many(good+bad, "attempt", "attempts"))
+}
+
+const (
+	liveGap  = time.Second      // between two signals of a stream
+	livePart = 10 * time.Second // between the comments of a stream without signals
+	liveTime = 5 * time.Minute  // after which the browser opens another stream
+	liveWait = 30 * time.Second // with a browser that takes nothing
+
+	streamsEach = 200 // open pages of a workspace
+	streamsAll  = 2000
+)
+
+var errStreams = &postern.Error{
+	Reason: postern.RateLimited, RetryAfter: 10 * time.Second, Detail: "too many pages are open at the same time",
+}
+
+// isStream tells that a page opens its stream.
+func isStream(r *http.Request) bool { return r.URL.Path == "/live" }
+
+// live tells a page that is open when something has changed in its workspace. It sends no content: the page asks for
+// that, so that each answer depends on what the member may see at that moment.
+func (d overview) live(w http.ResponseWriter, r *http.Request, v visit) error {
+	changed, err := d.g.Statistics.Watch(v.caller)
+	if err != nil {
+		return err
+	}
+	defer changed.Close()
+	done, err := d.streams.Take(string(v.workspace()))
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
+	defer cancel()
+	s, ok := sse.Open(w, r, liveWait)
+	for ok = ok && s.Text("retry: 1000\n\n"); ok; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.stopping:
+			return nil
+		case <-time.After(livePart):
+			ok = s.Text(": here\n\n")
+		case <-changed.C():
+			changed.Take()
+			ok = s.Event("changed", []byte("{}")) && postern.Sleep(ctx, liveGap) == nil
+		}
+	}
+	return nil
+}
