@@ -33,6 +33,7 @@ const (
 //	POST /pins      {"account", "by", "target", "seconds"}
 //	POST /stars     {"account", "target", "starred"}, answers {}
 //	POST /calls     {"account", "from", "video", "group"}, answers {"callId"}
+//	POST /history   {"account", "messages": [Past…], "onRequest"}, answers {}
 //
 // Content… are the members of [Content]: "type" and "body" and, for most types, the member of the
 // same name. "media" is the answer to POST /media, with any of the members that the message shall
@@ -58,6 +59,7 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /pins", control(api.pin))
 	mux.HandleFunc("POST /stars", control(api.star))
 	mux.HandleFunc("POST /calls", control(api.call))
+	mux.HandleFunc("POST /history", control(api.remember))
 	mux.HandleFunc("GET /accounts", api.listAccounts)
 	mux.HandleFunc("GET /shown", api.listShown)
 	mux.HandleFunc("GET /ledger", api.listLedger)

@@ -78,6 +78,21 @@ func (a controlAPI) call(ctx context.Context, in callBody) (any, error) {
 	return map[string]string{"callId": id}, err
 }
 
+type historyBody struct {
+	Account   string
+	Messages  []Past
+	OnRequest bool
+}
+
+// remember adds to what the phone of an account had before, and lets it send its history.
+func (a controlAPI) remember(ctx context.Context, in historyBody) (any, error) {
+	err := a.vendor.Remember(in.Account, in.Messages)
+	if err == nil && !in.OnRequest {
+		err = a.vendor.SyncHistory(ctx, in.Account)
+	}
+	return struct{}{}, err
+}
+
 func networkID(id string, err error) (any, error) {
 	return map[string]string{"networkId": id}, err
 }

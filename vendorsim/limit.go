@@ -38,18 +38,19 @@ func (a *account) reachOut() string {
 	return fmt.Sprintf(form, true, fmt.Sprintf(`,"time_enforcement_ends":"%d"`, a.saved.LimitedUntil.Unix()))
 }
 
-// isLimited reports whether an account may not write to a number: it may not start chats, and the number never wrote
-// to it.
-func (v messages) isLimited(a *account, to number) bool {
+// isLimited reports whether an account may not send a message: it may not start chats, or needs a token for that, and
+// the recipient never wrote to it.
+func (v messages) isLimited(a *account, m outbound) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !now().Before(a.saved.LimitedUntil) || to == a.number {
+	limited := now().Before(a.saved.LimitedUntil)
+	if !limited && !v.guarded[a.number] || m.to == a.number {
 		return false
 	}
 	for _, e := range v.ledger.entries {
-		if e.Account == a.number.String() && e.Peer == to.String() && e.Direction == Inbound {
+		if e.Account == a.number.String() && e.Peer == m.to.String() && e.Direction == Inbound {
 			return false
 		}
 	}
-	return true
+	return !v.histories.accepts(a.number, m, limited)
 }

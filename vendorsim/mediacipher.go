@@ -32,7 +32,8 @@ const (
 	classVideo    = "video"
 	classAudio    = "audio"
 	classDocument = "document"
-	classState    = "state" // a snapshot of the app state
+	classState    = "state"   // a snapshot of the app state
+	classHistory  = "history" // a part of the history
 )
 
 func keyLabel(class string) string {
@@ -45,6 +46,8 @@ func keyLabel(class string) string {
 		return "WhatsApp Audio Keys"
 	case classState:
 		return "WhatsApp App State Keys"
+	case classHistory:
+		return "WhatsApp History Keys"
 	default:
 		return "WhatsApp Document Keys"
 	}

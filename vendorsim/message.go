@@ -25,6 +25,8 @@ type outbound struct {
 	sealed   []waBinary.Node // the copy that is the same for all members of a group
 	parts    []part
 	identity []waBinary.Node // sent with the first messages of a session
+	granted  []byte          // the token that the recipient has granted
+	salted   []byte          // the token that is made from the salt
 }
 
 // part is the copy for one device.
@@ -50,6 +52,7 @@ func parseOutbound(n *waBinary.Node) (outbound, error) {
 	if id, ok := n.GetOptionalChildByTag("device-identity"); ok {
 		m.identity = []waBinary.Node{id}
 	}
+	m.granted, m.salted = content(n.GetChildByTag("tctoken")), content(n.GetChildByTag("cstoken"))
 	if enc, ok := n.GetOptionalChildByTag("enc"); ok { // to one device
 		m.retry = !m.peer
 		m.parts = []part{{number: m.to, device: chat.Device, enc: enc}}
@@ -104,7 +107,7 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 	case m.retry && m.parts[0].device != 0:
 		v.forward(cp, m, m.parts[0])
 		c.ack(n, nil)
-	case v.isLimited(cp.account, m.to):
+	case v.isLimited(cp.account, m):
 		c.ack(n, waBinary.Attrs{"error": statusLimited})
 	default:
 		v.take(ctx, c, n, m)
@@ -112,7 +115,7 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 }
 
 // readPeer decrypts a request of a companion to its own phone. The phone answers requests for keys of
-// the app state only.
+// the app state, and for older messages.
 func (v messages) readPeer(ctx context.Context, cp *companion, m outbound) {
 	if m.to != cp.account.number {
 		return
@@ -123,6 +126,7 @@ func (v messages) readPeer(ctx context.Context, cp *companion, m outbound) {
 		return
 	}
 	v.states.asked(ctx, cp, msg)
+	v.histories.asked(ctx, cp, m.id, msg)
 }
 
 // readOn decrypts a companion's message on the phone of a number.

@@ -72,7 +72,7 @@ func (v *Vendor) ShareStateKeys(ctx context.Context, account string) error {
 	return v.flush()
 }
 
-// welcome lets the phone share the key of the app state with a companion at its first login.
+// welcome lets the phone share the key of the app state, and its history, with a companion at its first login.
 func (v states) welcome(ctx context.Context, cp *companion) {
 	v.mu.Lock()
 	known := cp.saved.Welcomed
@@ -88,6 +88,7 @@ func (v states) welcome(ctx context.Context, cp *companion) {
 	if err := errors.Join(err, v.share(ctx, cp)); err != nil {
 		v.log.WarnContext(ctx, "share the key of the app state", "account", cp.account.number, "error", err)
 	}
+	v.histories.welcome(ctx, cp)
 }
 
 // asked answers a companion that asks its phone for keys of the app state.

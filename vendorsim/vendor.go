@@ -45,6 +45,7 @@ type (
 	directory  struct{ *core } // lookups of numbers, hidden addresses and devices
 	faults     struct{ *core } // failures on request
 	groupChats struct{ *core } // groups and their messages
+	histories  struct{ *core } // what phones had before companions were linked
 	links      struct{ *core } // links by a QR code, and the link that both ways offer
 	logins     struct{ *core } // logins of linked companions
 	mediaHost  struct{ *core } // uploads and downloads of files
@@ -68,6 +69,7 @@ type subjects struct {
 	directory  directory
 	faults     faults
 	groupChats groupChats
+	histories  histories
 	links      links
 	logins     logins
 	mediaHost  mediaHost
@@ -117,6 +119,8 @@ type core struct {
 	shared   map[number]*appState
 	echoed   map[number]*echoes
 	withheld map[number]bool // numbers whose phones do not share the key of the app state
+	archives map[number]*archive
+	guarded  map[number]bool // accounts that need tokens to write to strangers
 }
 
 // Open starts a Vendor with the accounts, phones, keys and ledger that are stored in opts.Dir. The
@@ -156,6 +160,8 @@ func newVendor(opts Options) *Vendor {
 		names:    make(map[number]string),
 		shared:   make(map[number]*appState),
 		withheld: make(map[number]bool),
+		archives: make(map[number]*archive),
+		guarded:  make(map[number]bool),
 		ledger:   ledger{limit: cmp.Or(opts.Ledger, defaultLedger)},
 	}
 	if c.log == nil {
@@ -167,6 +173,7 @@ func newVendor(opts Options) *Vendor {
 		directory:  directory{c},
 		faults:     faults{c},
 		groupChats: groupChats{c},
+		histories:  histories{c},
 		links:      links{c},
 		logins:     logins{c},
 		mediaHost:  mediaHost{c},

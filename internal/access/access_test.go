@@ -56,6 +56,8 @@ func unchecked() map[string]string {
 		"gateway.Sessions.Quoted":        engine,
 		"gateway.Sessions.Receive":       engine,
 		"gateway.Sessions.Requests":      engine,
+		"gateway.Sessions.History":       engine,
+		"gateway.Sessions.RecordHistory": engine,
 		"gateway.Sessions.Scanned":       engine,
 		"gateway.Sessions.SealSource":    engine,
 		"gateway.Sessions.SetNewChats":   engine,

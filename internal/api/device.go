@@ -67,6 +67,7 @@ type receiveChange struct {
 	Channels member[bool] `json:"channels,omitzero" doc:"Channels that the account follows." example:"false"`
 	Status   member[bool] `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
 	Calls    member[bool] `json:"calls,omitzero" doc:"Calls of contacts." example:"true"`
+	History  member[bool] `json:"history,omitzero" doc:"What the phone had before the account was linked." example:"true"`
 	ViewOnce member[bool] `json:"viewOnce,omitzero" doc:"The files of messages that can be viewed once." example:"false"`
 }
 
@@ -81,6 +82,7 @@ func (h devices) update(ctx context.Context, q *request, in *changeInput) (*outp
 			return gateway.ReceiveChange{
 				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(),
 				Status: r.Status.change(), Calls: r.Calls.change(), ViewOnce: r.ViewOnce.change(),
+				History: r.History.change(),
 			}
 		}),
 	}))

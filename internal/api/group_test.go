@@ -82,7 +82,7 @@ func answerGroup(r asks.Request) asks.Outcome {
 		output = []postern.CheckedNumber{
 			{PhoneNumber: "+15551234567", Exists: true, NetworkNumber: "+15551234567", LID: "lid:123456789012345"},
 		}
-	case gateway.ShowTyping, gateway.RejectCall:
+	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory:
 		output = struct{}{}
 	}
 	switch gateway.GroupAction(r.Kind) {

@@ -93,6 +93,10 @@ func (fakeSandbox) ChangeGroup(context.Context, string, string, gateway.SandboxG
 	return nil
 }
 
+func (fakeSandbox) Remember(context.Context, string, string, []gateway.SandboxPast, bool) error {
+	return nil
+}
+
 func (fakeSandbox) CreateGroup(string, string, []string) (string, error) {
 	return "group:120363041234567890", nil
 }

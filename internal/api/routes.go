@@ -42,6 +42,7 @@ func (a *API) routes() {
 
 	add(a, "POST "+device+"/contacts/check", "checkNumbers", "Find out which numbers are on the network", contacts.check)
 	add(a, "POST "+chat+"/typing", "showTyping", "Show that the account is typing", contacts.typing)
+	add(a, "POST "+chat+"/history", "askHistory", "Ask the phone for older messages of a chat", messages.askHistory, taken)
 	add(a, "POST "+device+"/calls/{callId}/reject", "rejectCall", "Reject a call", contacts.reject)
 
 	add(a, "GET /v1/chats", "listChats", "List chats", chats.list, compressed)
@@ -121,6 +122,7 @@ func (a *API) routes() {
 	add(a, "POST "+box+"/groups", "createGroupInSandbox", "Create a group of simulated phones", sandbox.createGroup)
 	add(a, "PATCH "+box+"/groups/{chatId}", "changeGroupInSandbox", "Let a simulated phone change a group",
 		sandbox.changeGroup)
+	add(a, "POST "+box+"/history", "rememberInSandbox", "Give a simulated phone older messages", sandbox.remember)
 	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)

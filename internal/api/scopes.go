@@ -28,6 +28,7 @@ func scopes() map[string][]postern.Scope {
 		"streamLink":           {postern.DevicesRead}, // its codes need more, too
 		"checkNumbers":         {postern.ContactsWrite},
 		"showTyping":           {postern.MessagesWrite},
+		"askHistory":           {postern.MessagesWrite},
 		"rejectCall":           {postern.MessagesWrite},
 		"listChats":            {postern.MessagesRead},
 		"getChat":              {postern.MessagesRead},
@@ -88,6 +89,7 @@ func scopes() map[string][]postern.Scope {
 		"scanInSandbox":        {postern.SandboxWrite},
 		"receiveInSandbox":     {postern.SandboxWrite},
 		"callInSandbox":        {postern.SandboxWrite},
+		"rememberInSandbox":    {postern.SandboxWrite},
 		"createGroupInSandbox": {postern.SandboxWrite},
 		"changeGroupInSandbox": {postern.SandboxWrite},
 		"confirmInSandbox":     {postern.SandboxWrite},

@@ -107,6 +107,25 @@ func (s simulated) ChangeGroup(ctx context.Context, account, chat string, in gat
 	}))
 }
 
+func (s simulated) Remember(
+	ctx context.Context, account, from string, list []gateway.SandboxPast, onRequest bool,
+) error {
+	past := make([]vendorsim.Past, len(list))
+	for i, m := range list {
+		past[i] = vendorsim.Past{
+			From: from, Content: vendorsim.Content{Type: vendorsim.TypeText, Body: m.Body}, At: m.SentAt,
+		}
+		if m.FromMe {
+			past[i].From, past[i].To = account, from
+		}
+	}
+	err := s.Vendor.Remember(account, past)
+	if err == nil && !onRequest {
+		err = s.SyncHistory(ctx, account)
+	}
+	return simulatedError(err)
+}
+
 func (s simulated) Call(ctx context.Context, account, from string, c postern.Call) (string, error) {
 	id, err := s.Vendor.Call(ctx, account, from, vendorsim.Call(c))
 	return id, simulatedError(err)

@@ -40,6 +40,10 @@ func (*vendor) Receipt(context.Context, string, string, string, postern.MessageS
 func (*vendor) ChangeGroup(context.Context, string, string, gateway.SandboxGroupChange) error {
 	return nil
 }
+func (*vendor) Remember(context.Context, string, string, []gateway.SandboxPast, bool) error {
+	return nil
+}
+
 func (*vendor) CreateGroup(string, string, []string) (string, error) { return "group:1203", nil }
 
 func (v *vendor) Call(_ context.Context, _, from string, c postern.Call) (string, error) {

@@ -41,7 +41,7 @@ type DeviceChange struct {
 type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
 
 // ReceiveChange is the part of a [DeviceChange] about which messages the device receives.
-type ReceiveChange struct{ Direct, Groups, Channels, Status, Calls, ViewOnce Change[bool] }
+type ReceiveChange struct{ Direct, Groups, Channels, Status, Calls, ViewOnce, History Change[bool] }
 
 // Change changes the given fields of a device. It returns MissingScope,
 // ResourceNotAllowed, NotFound, or an error that names the field.
@@ -137,6 +137,7 @@ func applyReceive(was postern.Receive, c Change[ReceiveChange]) postern.Receive 
 		Direct: in.Direct.or(was.Direct, def.Direct), Groups: in.Groups.or(was.Groups, def.Groups),
 		Channels: in.Channels.or(was.Channels, def.Channels), Status: in.Status.or(was.Status, def.Status),
 		Calls: in.Calls.or(was.Calls, def.Calls), ViewOnce: in.ViewOnce.or(was.ViewOnce, def.ViewOnce),
+		History: in.History.or(was.History, def.History),
 	}
 }
 

@@ -101,12 +101,23 @@ func (g *core) take(
 // again, and the file is pending.
 func (g Media) Get(ctx context.Context, c access.Caller, id postern.MediaID) (postern.Media, error) {
 	row, err := g.get(ctx, c, id)
+	if err == nil {
+		err = g.wanted(ctx, row)
+	}
 	if err != nil || row.Status != postern.MediaFailed || !row.Recoverable {
 		return row.Media, err
 	}
 	err = g.db.Media.Again(ctx, row, g.db.Now())
 	row.Status, row.Recoverable = postern.MediaPending, false
 	return row.Media, err
+}
+
+// wanted begins to fetch a file that is fetched when somebody asks for it.
+func (g *core) wanted(ctx context.Context, row store.MediaRow) error {
+	if row.Status != postern.MediaPending || !row.IsAsleep(g.time()) {
+		return nil
+	}
+	return g.db.Media.Awake(ctx, row, g.time())
 }
 
 func (g Media) get(ctx context.Context, c access.Caller, id postern.MediaID) (store.MediaRow, error) {
@@ -165,6 +176,9 @@ func (g Media) thumbnailIn(id postern.MediaID, sealed []byte) []byte {
 }
 
 func (g Media) open(ctx context.Context, row store.MediaRow) (postern.Media, *blob.Reader, error) {
+	if err := g.wanted(ctx, row); err != nil {
+		return row.Media, nil, err
+	}
 	switch {
 	case row.Status == postern.MediaPending:
 		return row.Media, nil, &postern.Error{
@@ -323,6 +337,8 @@ func (g *core) existing(ctx context.Context, c access.Caller, id postern.MediaID
 		err = postern.Invalid("/media/id", "there is no such file; upload it first: POST /v1/media")
 	case err == nil && (row.Status == postern.MediaExpired || row.Status == postern.MediaFailed):
 		err = postern.Invalid("/media/id", "the file is %s; upload it again", row.Status)
+	case err == nil:
+		err = g.wanted(ctx, row)
 	}
 	return row, err
 }

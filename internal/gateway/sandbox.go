@@ -38,6 +38,8 @@ type SandboxNetwork interface {
 	ChangeGroup(ctx context.Context, account, chat string, c SandboxGroupChange) error
 	// Call lets a contact call the account and returns the id of the call.
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
+	// Remember adds messages with a contact to what the account's phone had before it was linked, and lets it send them.
+	Remember(ctx context.Context, account, from string, list []SandboxPast, onRequest bool) error
 	// Receipt lets the recipient of a message confirm it; of a message to a group, the member from, or all if that is "".
 	Receipt(ctx context.Context, account, from, networkID string, status postern.MessageStatus) error
 	// ReadOnPhone lets the account read a received message on its phone.

@@ -79,6 +79,14 @@ type Session interface {
 	// [Offered] answers it, possibly much later or never. Errors are those of Send.
 	RequestMedia(ctx context.Context, m MediaRequest) error
 
+	// ReadHistory reads a part of the phone's history. It keeps what the account needs to write to people, and passes the
+	// messages to r. It may be called again after any error. [ErrMediaGone] and [ErrMediaUseless] are final.
+	ReadHistory(ctx context.Context, ref Ref, r HistoryReader) error
+
+	// AskHistory asks the account's phone for older messages of a chat. A [HistoryOffered] answers it, possibly much later
+	// or never. Errors are those of [Groups].
+	AskHistory(ctx context.Context, q HistoryRequest) error
+
 	// Groups reads and changes the groups of the account.
 	Groups() Groups
 

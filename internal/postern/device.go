@@ -132,6 +132,7 @@ type Receive struct {
 	Channels bool `json:"channels" doc:"Channels that the account follows." example:"false"`
 	Status   bool `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
 	Calls    bool `json:"calls" doc:"Calls of contacts. Nobody answers them here; they are only reported." example:"true"`
+	History  bool `json:"history" doc:"What the phone had before the account was linked, as far as it sends it; these messages cause no events. Turn it on before you link the device." example:"false"`
 	ViewOnce bool `json:"viewOnce" doc:"Whether the files of messages that can be viewed once are kept, like other files. Without this, the message arrives without its file." example:"false"`
 }
 

@@ -136,6 +136,9 @@ func (id WorkspaceID) AnswerPlace(method, path, key string) string {
 // RequestPlace is the place for which a request to a session, and its outcome, are encrypted.
 func RequestPlace(id string) string { return "session_request " + id }
 
+// HistoryPlace is the place for which it is encrypted where a part of a phone's history is.
+func HistoryPlace(device, networkID string) string { return "history_part " + device + " " + networkID }
+
 // SessionKeyPlace is the place for which a key of an account is encrypted.
 func SessionKeyPlace(account, kind, name string) string {
 	return "session_key " + account + " " + kind + " " + name

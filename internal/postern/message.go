@@ -171,6 +171,8 @@ type Message struct {
 	PlayedAt    Time
 	ExpiresAt   Time // when sending an outbound message is given up
 
+	History bool // the phone had it before the account was linked
+
 	Trace string // that it belongs to, as a traceparent header; "" for none
 }
 

@@ -37,6 +37,8 @@ type MessageObject struct {
 
 	Position *int `json:"position,omitempty" minimum:"0" doc:"How many messages of the device are expected to leave before this one, counted to 10,000 in each priority; 0 means that it is next. Only in GET /v1/messages/{id}, and only while the message is queued." example:"0"`
 
+	History bool `json:"history,omitzero" doc:"True if the message is from before the device was linked, or was asked for later; otherwise absent. It caused no event, and its createdAt is its sentAt." example:"true"`
+
 	Tally []Tally `json:"tally,omitempty" nullable:"false" doc:"The votes in a poll, counted by option; absent if there are none."`
 
 	Extra
@@ -74,7 +76,7 @@ func (m Message) Object() MessageObject {
 		Metadata:  m.Metadata, CreatedAt: m.CreatedAt, SentAt: m.SentAt, DeliveredAt: m.DeliveredAt, ReadAt: m.ReadAt,
 		PlayedAt: m.PlayedAt, ExpiresAt: m.ExpiresAt, Extra: m.Content.Extra, ReceivedOnly: m.Content.ReceivedOnly,
 		State:  m.State,
-		SendAt: m.SendAt, Priority: m.Priority, Position: m.Position, Tally: m.TallyOf(),
+		SendAt: m.SendAt, Priority: m.Priority, Position: m.Position, Tally: m.TallyOf(), History: m.History,
 	}
 }
 
@@ -88,6 +90,7 @@ func (o MessageObject) message() Message {
 		Source:   o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
 		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, SendAt: o.SendAt, Priority: o.Priority, Position: o.Position, State: o.State,
+		History: o.History,
 	}
 }
 

@@ -79,6 +79,7 @@ type Engine struct {
 	probation *probation
 
 	uploads, downloads *fair.Shares // files of all devices that are sent and fetched
+	histories          *fair.Shares // parts of phones' histories that are read
 	previews           *fair.Shares // links of messages of all devices that are looked up
 
 	connects chan struct{} // a slot for each connection that is being opened
@@ -109,6 +110,7 @@ func New(opts Options) *Engine {
 		library: opts.Library, fetch: opts.Fetch,
 		suspects: guilty, probation: newProbation(guilty),
 		uploads: fair.New(allUploads), downloads: fair.New(allDownloads), previews: fair.New(allPreviews),
+		histories:   fair.New(allHistories),
 		connects:    make(chan struct{}, parallelConnects),
 		dials:       newDials(opts.ConnectRate),
 		pacers:      map[postern.DeviceID]*pacer{},

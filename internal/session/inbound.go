@@ -33,6 +33,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.disappearing(ctx, u)
 	case network.Offered:
 		return h.offered(ctx, u)
+	case network.HistoryOffered:
+		return h.historyOffered(ctx, u)
 	case network.Starred:
 		return h.e.g.Sessions.Starred(ctx, h.d, u.ChatID, u.About, u.On, postern.TimeOf(u.At))
 	case network.ReadElsewhere:

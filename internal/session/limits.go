@@ -42,6 +42,8 @@ const (
 	allPreviews        = 8               // of all devices
 	previewTime        = 6 * time.Second // for a page and its picture
 	maxPreviewPicture  = 4 << 20         // bytes of the picture of a page
+	allHistories       = 1               // parts of the histories of all phones that are read at a time: each takes some memory
+	maxHistoryTries    = 10              // to read a part: some hours
 	deviceDownloads    = 2               // files that are fetched for a device at a time
 	allDownloads       = 8               // of all devices
 	workspaceFetches   = 4               // files that are fetched from URLs for a workspace at a time

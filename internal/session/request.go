@@ -131,6 +131,8 @@ func (l asked) perform(ctx context.Context, r requests.Request) (any, error) {
 	switch r.Kind {
 	case gateway.CheckNumbers, gateway.ShowTyping, gateway.RejectCall:
 		return l.contactRequest(ctx, r)
+	case gateway.AskHistory:
+		return l.askHistory(ctx, r)
 	}
 	return l.groupRequest(ctx, r)
 }

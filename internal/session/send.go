@@ -38,6 +38,8 @@ type liveSession struct {
 	listing   atomic.Bool  // the groups of the account are being read
 	listed    atomic.Bool  // they are known
 
+	history historyReading
+
 	files        map[prepared]*preparation // that are not on the network yet
 	preparing    int                       // of them
 	handed       map[prepared]postern.Time // files that are on the network, since when
@@ -94,6 +96,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	e.liveChange(1)
 	l.kick()
 	l.fetchFiles()
+	l.readHistory()
 	e.running.Go(l.listGroups)
 	l.carryOut()
 }

@@ -56,7 +56,7 @@ func scanEngineDevice(s db.Scanner) (d postern.Device, err error) {
 type receiveColumn struct{ r *postern.Receive }
 
 func (c receiveColumn) kinds() []*bool {
-	return []*bool{&c.r.Direct, &c.r.Groups, &c.r.Channels, &c.r.Status, &c.r.Calls, &c.r.ViewOnce}
+	return []*bool{&c.r.Direct, &c.r.Groups, &c.r.Channels, &c.r.Status, &c.r.Calls, &c.r.ViewOnce, &c.r.History}
 }
 
 func (c receiveColumn) set(bits int64) {

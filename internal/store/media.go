@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -125,6 +126,20 @@ func (s Media) OfMessage(ctx context.Context, device postern.DeviceID, networkID
 		return m, false, nil
 	}
 	return m, err == nil, err
+}
+
+// UntilAsked is for how long a file is not fetched that is to be fetched when somebody asks for it: longer than it is kept.
+const UntilAsked = 100 * 365 * 24 * time.Hour
+
+// IsAsleep reports whether a pending file is fetched when somebody asks for it, and nobody has.
+func (m MediaRow) IsAsleep(now postern.Time) bool { return m.NextAt > now.Add(UntilAsked/2) }
+
+// Awake lets a file be fetched that was not before, because nobody had asked for it.
+func (s Media) Awake(ctx context.Context, m MediaRow, now postern.Time) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		t.Wake(MediaWanted, string(m.DeviceID))
+		return t.Exec(`UPDATE media SET next_at = $2 WHERE id = $1 AND status = 'pending' AND next_at > $2`, m.ID, now)
+	}))
 }
 
 // Again makes a failed file pending, to be fetched at once.

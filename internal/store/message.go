@@ -93,7 +93,7 @@ const (
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, played_at, expires_at, about, state, send_at, priority, trace, ` + readContent
+	`delivered_at, read_at, played_at, expires_at, about, state, send_at, priority, trace, history, ` + readContent
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -105,7 +105,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 		&m.CreatedAt, &m.SentAt,
 		&m.DeliveredAt, &m.ReadAt, &m.PlayedAt, &m.ExpiresAt, &m.About,
 		stateColumn{&m.State},
-		&m.SendAt, &m.Priority, &m.Trace,
+		&m.SendAt, &m.Priority, &m.Trace, &m.History,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
@@ -116,7 +116,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, priority, lane, trace, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, priority, lane, trace, history, ` + contentColumns
 
 // newMessage returns the row of a new message. One that is not to be sent has the normal lane.
 func newMessage(m postern.Message, lane postern.Lane, sender string, undecryptable bool) []any {
@@ -128,7 +128,7 @@ func newMessage(m postern.Message, lane postern.Lane, sender string, undecryptab
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt, m.Priority, lane, m.Trace,
+		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt, m.Priority, lane, m.Trace, m.History,
 	}, contentValues(m.Content)...)
 }
 
@@ -267,6 +267,82 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	return recordEvents(t, append(events, decrypted...))
 }
 
+// RecordHistory stores messages that the phone of a device had before, oldest first, without events. Those that are known
+// stay as they are, whoever is named as their sender.
+type RecordHistory struct {
+	WorkspaceID postern.WorkspaceID
+	DeviceID    postern.DeviceID
+	List        []RecordInbound
+}
+
+// RecordHistory stores messages of a phone's history.
+func (s Messages) RecordHistory(ctx context.Context, o RecordHistory) error {
+	return write(ctx, s.core, o)
+}
+
+// About lets workspaces take turns.
+func (o RecordHistory) About() db.About {
+	return db.About{Workspace: string(o.WorkspaceID), Urgency: db.Flood, Fenced: true}
+}
+
+// WriteAll stores the messages that are new.
+func (RecordHistory) WriteAll(t *db.Tx, list []db.Pending[RecordHistory]) error {
+	for i := range list {
+		if err := list[i].Value.write(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o RecordHistory) write(t *db.Tx) error {
+	ids := make([]string, len(o.List))
+	for i, m := range o.List {
+		ids[i] = db.Clean(m.Message.NetworkID)
+	}
+	known := map[string]bool{}
+	err := t.Rows(`SELECT network_id FROM message WHERE device_id = $1 AND network_id IN `+t.InList(2),
+		[]any{o.DeviceID, asJSON(ids)}, func(r *sql.Rows) error {
+			var id string
+			err := r.Scan(&id)
+			known[id] = true
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	var fresh []db.Pending[RecordInbound]
+	var rows [][]any
+	for i, m := range o.List {
+		if known[ids[i]] {
+			continue
+		}
+		known[ids[i]] = true
+		fresh = append(fresh, db.Pending[RecordInbound]{Value: m})
+		rows = append(rows, newMessage(m.Message, postern.NormalLane, m.Sender, false))
+	}
+	return addPast(t, fresh, rows)
+}
+
+func addPast(t *db.Tx, list []db.Pending[RecordInbound], rows [][]any) error {
+	numbers, err := t.Inserted(addMessages, "n", rows)
+	if err == nil {
+		err = addFiles(t, list, numbers)
+	}
+	for i := range numbers {
+		if numbers[i] != 0 {
+			t.Note(pastAdded{&list[i].Value.Message, numbers[i]})
+		}
+	}
+	return err
+}
+
+// pastAdded is the change of a message of the history that was added.
+type pastAdded struct {
+	message *postern.Message
+	n       int64
+}
+
 // arrival identifies a message that arrived.
 type arrival struct {
 	device            postern.DeviceID
@@ -324,12 +400,13 @@ type chatKey struct {
 // unreadKinds is the condition that a message, with columns under a prefix, counts as unread until it was read. The
 // triggers that follow removed messages have it too.
 func unreadKinds(m string) string {
-	return m + `direction = 'inbound' AND ` + m + `source = 'contact' AND ` + m + `about = '' AND ` + m + `type <> 'call'`
+	return m + `direction = 'inbound' AND ` + m + `source = 'contact' AND ` + m + `about = '' AND ` + m +
+		`type <> 'call' AND ` + m + `history = 0 AND ` + m + `chat_id <> 'status'`
 }
 
 func countsAsUnread(m *postern.Message) bool {
 	return m.Direction == postern.Inbound && m.Source == postern.FromContact && m.About == "" &&
-		m.Content.Kind != postern.KindCall
+		m.Content.Kind != postern.KindCall && m.ChatID != postern.StatusChat
 }
 
 var summarizeChats = db.NewStatement("device, chat, place, first, fresh",
@@ -345,47 +422,78 @@ type summary struct {
 	unread        int64 // of the added messages
 }
 
+// A message of the history counts as read, and is the newest one of its chat only if it is newer than the one that was.
+var summarizePast = db.NewStatement("device, chat, place, made",
+	`INSERT INTO chat (device_id, chat_id, workspace_id, newest, unread)
+	SELECT @device, @chat, workspace_id, n, 0 FROM message WHERE n = @place AND device_id = @device AND chat_id = @chat
+	ON CONFLICT (device_id, chat_id) DO UPDATE SET newest = excluded.newest
+	WHERE @made > coalesce((SELECT m.created_at FROM message m WHERE m.n = chat.newest), 0)`)
+
 // chatSummaries maintain the newest message of each chat and how many are unread, with one write for all new
 // messages of a chat in a group. With PostgreSQL a statement trigger does this.
 //
 // Single writer: ledger.
-type chatSummaries map[chatKey]summary
+type chatSummaries struct {
+	added map[chatKey]summary
+	past  map[chatKey]pastAdded
+}
 
-func newChatSummaries() chatSummaries { return chatSummaries{} }
+func newChatSummaries() chatSummaries {
+	return chatSummaries{map[chatKey]summary{}, map[chatKey]pastAdded{}}
+}
 
 // Note adds a new message.
 func (s chatSummaries) Note(change any) {
+	if p, is := change.(pastAdded); is {
+		s.notePast(p)
+	}
 	c, is := change.(MessageMoved)
 	if !is || c.From != "" || c.Message.About != "" {
 		return
 	}
 	key := chatKey{c.Message.DeviceID, c.Message.ChatID}
-	one, known := s[key]
+	one, known := s.added[key]
 	if !known {
 		one.first = c.N
 	}
 	if one.newest = c.N; countsAsUnread(c.Message) {
 		one.unread++
 	}
-	s[key] = one
+	s.added[key] = one
+}
+
+func (s chatSummaries) notePast(p pastAdded) {
+	key := chatKey{p.message.DeviceID, p.message.ChatID}
+	if was, known := s.past[key]; !known || was.message.CreatedAt <= p.message.CreatedAt {
+		s.past[key] = p
+	}
 }
 
 // Write writes what was noted of each chat with a new message.
 func (s chatSummaries) Write(t *db.Tx) error {
+	defer s.Discard()
 	if t.Postgres() {
-		clear(s)
 		return nil
 	}
-	rows := make([][]any, 0, len(s))
-	for k, one := range s {
+	rows := make([][]any, 0, len(s.added))
+	for k, one := range s.added {
 		rows = append(rows, []any{k.device, k.chat, one.newest, one.first, one.unread})
 	}
-	clear(s)
-	return t.Each(summarizeChats, rows)
+	if err := t.Each(summarizeChats, rows); err != nil || len(s.past) == 0 {
+		return err
+	}
+	past := make([][]any, 0, len(s.past))
+	for k, c := range s.past {
+		past = append(past, []any{k.device, k.chat, c.n, c.message.CreatedAt})
+	}
+	return t.Each(summarizePast, past)
 }
 
 // Discard forgets the messages.
-func (s chatSummaries) Discard() { clear(s) }
+func (s chatSummaries) Discard() {
+	clear(s.added)
+	clear(s.past)
+}
 
 // readUpTo marks the messages of a chat as read up to one of them, by its number. The summary of a chat counts the
 // messages up to its newest one: what is added by the same group of writes is counted later.

@@ -570,6 +570,27 @@ func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
 	return m, err == nil, err
 }
 
+// Oldest returns the oldest message of a chat that its phone knows; ok is false if there is none.
+func (s Messages) Oldest(
+	ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, chat string,
+) (m postern.Message, ok bool, err error) {
+	for direction, statuses := range map[string]string{
+		postern.Inbound: `('received')`, postern.Outbound: `('sent', 'delivered', 'read', 'played')`,
+	} {
+		found, err := scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1
+			AND chat_id = $2 AND direction = $3 AND workspace_id = $4 AND about = '' AND type <> 'call'
+			AND status IN `+statuses+` AND `+current("message")+` ORDER BY created_at LIMIT 1`, device, chat, direction, ws))
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return m, false, err
+		case !ok || found.CreatedAt < m.CreatedAt:
+			m, ok = found, true
+		}
+	}
+	return m, ok, nil
+}
+
 // ByNetworkID returns the message that a device sent under its present number with a
 // network id; ok is false when no message has it.
 func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,

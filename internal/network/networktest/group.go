@@ -66,3 +66,11 @@ func (*fakeSession) Typing(context.Context, string, postern.Typing) error { retu
 
 // RejectCall finds no call.
 func (*fakeSession) RejectCall(context.Context, string) error { return network.ErrNoSuchCall }
+
+// ReadHistory finds nothing.
+func (*fakeSession) ReadHistory(context.Context, network.Ref, network.HistoryReader) error {
+	return network.ErrMediaGone
+}
+
+// AskHistory asks in vain.
+func (*fakeSession) AskHistory(context.Context, network.HistoryRequest) error { return nil }

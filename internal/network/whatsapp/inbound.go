@@ -9,6 +9,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
+	"postern/internal/network/whatsapp/history"
 	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
@@ -273,6 +274,12 @@ func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 	v.sync(state.Settings) //nolint:contextcheck // the connection's
 	v.sync(state.Stars)    //nolint:contextcheck // the connection's
 	return true
+}
+
+// historyOffered reports that the phone offers a part of its history.
+func (v *run) historyOffered(ctx context.Context, evt *events.Message) bool {
+	u, ok := history.Offered(evt)
+	return !ok || v.stores(ctx, u)
 }
 
 // sawNotice sees a stanza, and reads what the vendor announces of the app state.

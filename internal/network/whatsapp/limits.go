@@ -17,6 +17,8 @@ const (
 	answerTimeout = 20 * time.Second
 	// transferTimeout bounds one upload or download: 100 MiB at 180 kB/s.
 	transferTimeout = 10 * time.Minute
+	// historyTimeout bounds the storing of a part of the history.
+	historyTimeout = 30 * time.Minute
 	// idleTimeout is for how long a connection to a host of files is kept for the next one.
 	idleTimeout = time.Minute
 	// drainTimeout bounds the wait for calls in progress when a connection ends.
@@ -59,6 +61,9 @@ const (
 	starTries = 5
 	// parallelRetries bounds answers to recipients who could not read a message.
 	parallelRetries = 4
+
+	// historyChunk is how many messages of the history are stored at a time.
+	historyChunk = 200
 
 	maxName   = 256 // runes of a contact's name
 	maxID     = 256 // bytes of a network id

@@ -15,9 +15,14 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
+	"postern/internal/network/whatsapp/history"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waWeb"
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+	"google.golang.org/protobuf/proto"
 )
 
 // maxInMemory is how many bytes a file may have that is encrypted in memory, which costs about three
@@ -261,6 +266,176 @@ func verify(dst *os.File, f content.File) error {
 	}
 	if _, err := dst.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("download: %w", err)
+	}
+	return nil
+}
+
+// ReadHistory reads a part of the history that the phone has offered.
+func (s *session) ReadHistory(ctx context.Context, ref network.Ref, r network.HistoryReader) error {
+	o, ok := history.ParseOffer(ref)
+	if !ok {
+		return network.ErrMediaUseless
+	}
+	part, err := scratch(r.Scratch)
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	size := int64(len(o.Inline))
+	if o.Inline != nil {
+		_, err = part.WriteAt(o.Inline, 0)
+	} else {
+		err = s.transfer(ctx, func(ctx context.Context, c *conn) (err error) {
+			size, err = c.downloadHistory(ctx, o, part)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return s.readHistory(ctx, io.NewSectionReader(part, 0, size), r)
+}
+
+// scratch returns an empty file that is gone when it is closed, or when the process ends.
+func scratch(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "history-*")
+	if err != nil {
+		return nil, fmt.Errorf("read the history: %w", err)
+	}
+	return f, os.Remove(f.Name())
+}
+
+func (c *conn) downloadHistory(ctx context.Context, o history.Offer, dst *os.File) (size int64, err error) {
+	f := content.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256, EncSHA256: o.EncSHA256, Key: o.Key}
+	to := &sink{File: dst, limit: sealedSize(f)}
+	err = c.cli.DownloadMediaWithPathToFile(
+		ctx, withQuery(o.Path), o.EncSHA256, o.SHA256, o.Key, whatsmeow.MediaHistory, "", false, to)
+	if err != nil {
+		return 0, notDownloaded(err, to, f)
+	}
+	if err := verify(dst, f); err != nil {
+		return 0, err
+	}
+	info, err := dst.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("read the history: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// readHistory reads a part of the history, and keeps and passes on what is in it.
+func (s *session) readHistory(ctx context.Context, part *io.SectionReader, r network.HistoryReader) error {
+	c := s.liveConn()
+	if c == nil || !c.calls.Enter() {
+		return network.ErrNotConnected
+	}
+	defer c.calls.Leave()
+	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
+	defer cancel()
+	defer context.AfterFunc(c.cli.BackgroundEventCtx, cancel)() //nolint:contextcheck // the connection's
+	var spool *os.File
+	if r.Messages != nil {
+		var err error
+		if spool, err = scratch(r.Scratch); err != nil {
+			return err
+		}
+		defer spool.Close()
+	}
+	found, err := history.Scan(part, part.Size(), spool)
+	if err != nil {
+		return err
+	}
+	if err := found.Keep(ctx, c.cli.Store); err != nil {
+		return redact("keep the history", err)
+	}
+	if r.Messages == nil {
+		return nil
+	}
+	return c.passOn(ctx, found, r)
+}
+
+// passOn passes the messages of a part of the history to r, some at a time.
+func (c *conn) passOn(ctx context.Context, part *history.Part, r network.HistoryReader) error {
+	var list []network.Past
+	var secrets []store.MessageSecretInsert
+	flush := func() error {
+		if err := c.cli.Store.MsgSecrets.PutMessageSecrets(ctx, secrets); err != nil {
+			return redact("keep the history", err)
+		}
+		err := r.Messages(ctx, list)
+		list, secrets = list[:0], secrets[:0]
+		return err
+	}
+	err := part.Each(func(chat types.JID, encoded []byte) error {
+		var web waWeb.WebMessageInfo
+		if proto.Unmarshal(encoded, &web) != nil {
+			return nil
+		}
+		p, secret, ok, err := c.past(ctx, chat, &web)
+		if err != nil || !ok {
+			return err
+		}
+		if list = append(list, p); secret.Secret != nil {
+			secrets = append(secrets, secret)
+		}
+		if len(list) == historyChunk {
+			return flush()
+		}
+		return nil
+	})
+	if err == nil && len(list) > 0 {
+		err = flush()
+	}
+	return err
+}
+
+// past reads a message of the history, and the secret with which others act on it. ok is false if it says nothing to
+// people, or if it is not of a chat.
+func (c *conn) past(ctx context.Context, chat types.JID, web *waWeb.WebMessageInfo) (
+	p network.Past, secret store.MessageSecretInsert, ok bool, err error,
+) {
+	evt, err := c.cli.ParseWebMessage(chat, web)
+	if err != nil || evt.Info.ID == "" || !isOfChat(evt.Info.MessageSource) {
+		return p, secret, false, nil //nolint:nilerr // one message that cannot be read
+	}
+	in, ok := content.FromWire(evt.Message)
+	if !ok || in.About != "" {
+		return p, secret, false, nil
+	}
+	at, known, err := c.place(ctx, evt.Info.MessageSource)
+	if err != nil || !known {
+		return p, secret, false, err
+	}
+	in.Content.ViewOnce = in.Content.ViewOnce || evt.IsViewOnce && in.Content.Media != nil
+	p = network.Past{FromMe: evt.Info.IsFromMe, Status: postern.Received, Inbound: network.Inbound{
+		NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: at.chat, Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,
+		At: history.Sane(evt.Info.Timestamp.UTC(), time.Now().UTC()),
+	}}
+	if p.FromMe {
+		p.To, p.Status = at.to(), history.StatusOf(web)
+	} else {
+		p.Sender, p.From, p.FromLID, p.FromName = at.who.sender(), at.who.phone(), at.who.lid, content.Name(evt.Info.PushName)
+	}
+	return p, store.MessageSecretInsert{
+		Chat: evt.Info.Chat, Sender: evt.Info.Sender.ToNonAD(), ID: evt.Info.ID, Secret: web.GetMessageSecret(),
+	}, true, nil
+}
+
+// AskHistory asks the account's phone for older messages of a chat.
+func (s *session) AskHistory(ctx context.Context, q network.HistoryRequest) error {
+	c := s.liveConn()
+	if c == nil || !c.calls.Enter() {
+		return network.ErrNotConnected
+	}
+	defer c.calls.Leave()
+	chat, err := c.recipient(ctx, q.ChatID)
+	if err != nil {
+		return err
+	}
+	_, err = c.cli.SendMessage(ctx, s.account.ToNonAD(), history.Request(chat, q),
+		whatsmeow.SendRequestExtra{Peer: true, Timeout: answerTimeout})
+	if err != nil {
+		return unsent("ask for history", err)
 	}
 	return nil
 }

@@ -15,11 +15,11 @@ type peer struct {
 }
 
 // peer returns the other person in a direct chat.
-func (v *run) peer(ctx context.Context, src types.MessageSource) (peer, error) {
+func (c *conn) peer(ctx context.Context, src types.MessageSource) (peer, error) {
 	if src.IsFromMe {
-		return v.resolve(ctx, src.Chat, src.RecipientAlt)
+		return c.resolve(ctx, src.Chat, src.RecipientAlt)
 	}
-	return v.resolve(ctx, src.Sender, src.SenderAlt)
+	return c.resolve(ctx, src.Sender, src.SenderAlt)
 }
 
 // place is where a message belongs: the chat, and the other person of a direct chat, or the sender in a group.
@@ -29,24 +29,24 @@ type place struct {
 }
 
 // place returns where a message belongs. known is false if the network does not say from whom it is.
-func (v *run) place(ctx context.Context, src types.MessageSource) (at place, known bool, err error) {
+func (c *conn) place(ctx context.Context, src types.MessageSource) (at place, known bool, err error) {
 	if !isOfGroup(src) {
-		at.who, err = v.peer(ctx, src)
+		at.who, err = c.peer(ctx, src)
 		at.chat = at.who.chat()
 		return at, !at.who.isEmpty(), err
 	}
-	at.who, err = v.resolve(ctx, src.Sender, src.SenderAlt)
+	at.who, err = c.resolve(ctx, src.Sender, src.SenderAlt)
 	at.chat, known = groupChat(src.Chat)
 	return at, known && (src.IsFromMe || !at.who.isEmpty()), err
 }
 
 // chatOf returns the chat with an address: of a group or of a person. known is false for other addresses.
-func (v *run) chatOf(ctx context.Context, address types.JID) (chat string, known bool, err error) {
+func (c *conn) chatOf(ctx context.Context, address types.JID) (chat string, known bool, err error) {
 	if address.Server == types.GroupServer {
 		chat, known = groupChat(address)
 		return chat, known, nil
 	}
-	p, err := v.resolve(ctx, address, types.EmptyJID)
+	p, err := c.resolve(ctx, address, types.EmptyJID)
 	return p.chat(), !p.isEmpty(), err
 }
 
@@ -65,11 +65,11 @@ func groupChat(group types.JID) (chat string, ok bool) {
 }
 
 // resolve returns a person's two names, as far as they are known.
-func (v *run) resolve(ctx context.Context, jid, alt types.JID) (peer, error) {
+func (c *conn) resolve(ctx context.Context, jid, alt types.JID) (peer, error) {
 	var p peer
 	p.add(jid)
 	p.add(alt)
-	lids := v.cli.Store.LIDs
+	lids := c.cli.Store.LIDs
 	if p.number == "" && p.lid != "" {
 		pn, err := lids.GetPNForLID(ctx, types.NewJID(p.lid, types.HiddenUserServer))
 		if err != nil {

@@ -175,7 +175,7 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 	}
 	switch evt := evt.(type) {
 	case *events.Message:
-		return v.storeShared(ctx, evt) && v.message(ctx, evt) && v.isDurable(ctx)
+		return v.storeShared(ctx, evt) && v.historyOffered(ctx, evt) && v.message(ctx, evt) && v.isDurable(ctx)
 	case *events.UndecryptableMessage:
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:

@@ -60,6 +60,8 @@ func columns() []column {
 		newColumn("idempotency", "workspace_id, method, path, key", "answer", answer),
 		newColumn("session_request", "id", "input", one(postern.RequestPlace)),
 		newColumn("session_request", "id", "outcome", one(postern.RequestPlace)),
+		newColumn("history_part", "device_id, network_id", "part",
+			func(k []string) string { return postern.HistoryPlace(k[0], k[1]) }),
 		newColumn("media", "id", "source", source),
 		newColumn("media_upload", "media_id, device_id, kind", "upload", source),
 		newColumn("totp", "user_id", "secret", one(func(key string) string { return postern.UserID(key).AppPlace() })),

@@ -106,6 +106,8 @@ func sealedRows() []sealedRow {
 		{"media.source", "media med_1", `INSERT INTO media (id, workspace_id, device_id, message_id, hash, status, object,
 			source, attempts, next_at, created_at, used_at) VALUES ('med_1', 'ws_1', '', '', '', 'pending', '{}', $1, 0, 0,
 			1, 1)`},
+		{"history_part.part", "history_part dev_1 3EB0", `INSERT INTO history_part (device_id, network_id, workspace_id,
+			account, extent, part, attempts, next_at) VALUES ('dev_1', '3EB0', 'ws_1', '', '', $1, 0, 0)`},
 		{"media_upload.upload", "media med_1", `INSERT INTO media_upload (media_id, device_id, kind, upload, created_at)
 			VALUES ('med_1', 'dev_1', 'image', $1, 1)`},
 		{"session_request.input", "session_request req_1", `INSERT INTO session_request (id, workspace_id, device_id, kind,
