@@ -78,7 +78,7 @@ func TestMessageIsTheSameAfterJSON(t *testing.T) {
 	t.Parallel()
 	want := written()
 	want.About, want.SendAt, want.Priority, want.Position = "3EB0A2", 1700000008000, HighPriority, new(3)
-	want.Trace = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	want.Trace, want.History = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", true
 	want.State = State{EditedAt: 1700000006000, Reactions: []Reaction{{From: "+15551234567", Emoji: "👍", At: 1700000007000}}}
 	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
