@@ -39,7 +39,10 @@ func (v *Vendor) ring(account, from string, about waBinary.Node) error {
 	if err != nil {
 		return err
 	}
-	about.Attrs["call-creator"], about.Attrs["caller_pn"] = caller.lid(), caller.pn()
+	about.Attrs["call-creator"] = caller.lid()
+	if !v.people.hides(caller) {
+		about.Attrs["caller_pn"] = caller.pn()
+	}
 	id := newRef()
 	node := encodeNode(waBinary.Node{
 		Tag: classCall,

@@ -65,11 +65,15 @@ func (v directory) userDetails(n number, exists bool, contact []byte) []waBinary
 	if !exists {
 		return []waBinary.Node{{Tag: "contact", Attrs: waBinary.Attrs{"type": "out"}, Content: contact}}
 	}
-	return []waBinary.Node{
+	details := []waBinary.Node{
 		{Tag: "contact", Attrs: waBinary.Attrs{"type": "in"}, Content: contact},
 		{Tag: "lid", Attrs: waBinary.Attrs{"val": n.lid()}},
 		{Tag: "devices", Content: []waBinary.Node{{Tag: "device-list", Content: v.deviceNodes(n)}}},
 	}
+	if name := v.people.business(n); name != "" {
+		details = append(details, waBinary.Node{Tag: "business", Content: []waBinary.Node{certificate(name)}})
+	}
+	return details
 }
 
 func (v directory) deviceNodes(n number) []waBinary.Node {

@@ -32,7 +32,8 @@ func (v groupChats) write(ctx context.Context, from number, id string, c Content
 		return "", err
 	}
 	v.mu.Lock()
-	t := text{ID: newMessageID(), From: from, Group: id, Content: c, At: now(), Name: v.names[from]}
+	t := text{ID: newMessageID(), From: from, Group: id, Content: c, At: now()}
+	v.people.introduce(&t)
 	v.mu.Unlock()
 	if err := v.fanOut(ctx, p, g, t); err != nil {
 		return "", fmt.Errorf("send to a group: %w", err)
@@ -128,11 +129,14 @@ func (t text) shown() Shown {
 // inGroup returns the node that transmits a text of a group to a companion.
 func (t text) inGroup(cp *companion, encs []waBinary.Node) *delivery {
 	attrs := waBinary.Attrs{
-		"from": types.NewJID(t.Group, types.GroupServer), "participant": t.From.lid(), "participant_pn": t.From.pn(),
+		"from": types.NewJID(t.Group, types.GroupServer), "participant": t.From.lid(),
 		"addressing_mode": "lid", "id": t.ID, "t": t.At.Unix(), "notify": cmp.Or(t.Name, t.From.name()),
 	}
+	if !t.Hidden {
+		attrs["participant_pn"] = t.From.pn()
+	}
 	last := len(encs) - 1
-	children := stanzaOf(t.message()).mark(attrs, withOwnAttrs(encs[last]))
+	children := append(stanzaOf(t.message()).mark(attrs, withOwnAttrs(encs[last])), t.verified(attrs)...)
 	node := waBinary.Node{Tag: "message", Attrs: attrs, Content: append(slices.Clone(encs[:last]), children...)}
 	return &delivery{Class: classMessage, ID: t.ID, From: t.From, Text: &t, Node: encodeNode(node)}
 }

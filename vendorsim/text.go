@@ -22,9 +22,11 @@ type text struct {
 	// Group is the group to which it was written, in place of To.
 	Group string `json:"group,omitempty"`
 	Content
-	At   time.Time `json:"at"`
-	Name string    `json:"name,omitempty"` // the sender's push name; "" means the default of the number
-	Peer bool      `json:"peer,omitempty"` // from the phone to a companion of its account, in no chat
+	At       time.Time `json:"at"`
+	Name     string    `json:"name,omitempty"`     // the sender's push name; "" means the default of the number
+	Hidden   bool      `json:"hidden,omitempty"`   // the network does not tell the sender's number
+	Business string    `json:"business,omitempty"` // the sender's verified name
+	Peer     bool      `json:"peer,omitempty"`     // from the phone to a companion of its account, in no chat
 }
 
 // newMessageID returns a new id in the format of phones.
@@ -97,7 +99,8 @@ func (v messages) write(ctx context.Context, from, to number, c Content) (string
 		return "", err
 	}
 	v.mu.Lock()
-	t := text{ID: newMessageID(), From: from, To: to, Content: c, At: now(), Name: v.names[from]}
+	t := text{ID: newMessageID(), From: from, To: to, Content: c, At: now()}
+	v.people.introduce(&t)
 	v.mu.Unlock()
 	if err := v.fanOut(ctx, p, t); err != nil {
 		return "", fmt.Errorf("send message: %w", err)
@@ -230,8 +233,8 @@ func (t text) node(cp *companion, enc waBinary.Node, marks stanza) waBinary.Node
 	case t.From == cp.account.number:
 		attrs["recipient"] = t.To.lid()
 		attrs["peer_recipient_pn"] = t.To.pn()
-	default:
+	case !t.Hidden:
 		attrs["sender_pn"] = t.From.pn()
 	}
-	return waBinary.Node{Tag: "message", Attrs: attrs, Content: marks.mark(attrs, enc)}
+	return waBinary.Node{Tag: "message", Attrs: attrs, Content: append(marks.mark(attrs, enc), t.verified(attrs)...)}
 }

@@ -50,6 +50,7 @@ type (
 	logins     struct{ *core } // logins of linked companions
 	mediaHost  struct{ *core } // uploads and downloads of files
 	messages   struct{ *core } // messages of companions and of phones
+	people     struct{ *core } // what the network tells of numbers
 	prekeys    struct{ *core } // the keys that begin Signal sessions
 	queries    struct{ *core } // iq nodes
 	queues     struct{ *core } // nodes that a companion has to acknowledge
@@ -74,6 +75,7 @@ type subjects struct {
 	logins     logins
 	mediaHost  mediaHost
 	messages   messages
+	people     people
 	prekeys    prekeys
 	queries    queries
 	queues     queues
@@ -115,6 +117,7 @@ type core struct {
 	groups   map[string]*group // by id
 	passkeys map[number]bool   // numbers that ask for a passkey before they are linked
 	names    map[number]string
+	persons  map[number]person
 	moments  []Moment
 	shared   map[number]*appState
 	echoed   map[number]*echoes
@@ -158,6 +161,7 @@ func newVendor(opts Options) *Vendor {
 		groups:   make(map[string]*group),
 		passkeys: make(map[number]bool),
 		names:    make(map[number]string),
+		persons:  make(map[number]person),
 		shared:   make(map[number]*appState),
 		withheld: make(map[number]bool),
 		archives: make(map[number]*archive),
@@ -178,6 +182,7 @@ func newVendor(opts Options) *Vendor {
 		logins:     logins{c},
 		mediaHost:  mediaHost{c},
 		messages:   messages{c},
+		people:     people{c},
 		prekeys:    prekeys{c},
 		queries:    queries{c},
 		queues:     queues{c},

@@ -42,6 +42,7 @@ func unchecked() map[string]string {
 		"gateway.Maintenance.RemoveOld":  upkeep,
 		"gateway.Maintenance.Run":        upkeep,
 		"gateway.Media.OpenLink":         "the signature of the link allows reading one file",
+		"gateway.Sessions.ChatOf":        engine,
 		"gateway.Sessions.Confirm":       engine,
 		"gateway.Sessions.EndLink":       engine,
 		"gateway.Sessions.Linked":        engine,
@@ -65,6 +66,7 @@ func unchecked() map[string]string {
 		"gateway.Sessions.ShowCode":      engine,
 		"gateway.Sessions.ReadElsewhere": engine,
 		"gateway.Sessions.Starred":       engine,
+		"gateway.Sessions.TidyContacts":  engine,
 		"gateway.Sessions.Unlinked":      engine,
 		"gateway.Sessions.WatchLink":     engine,
 

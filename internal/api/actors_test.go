@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,6 +63,21 @@ func webhook(t *tenant) string {
 	a := t.do("POST", "/v1/webhooks", `{"url":"https://hooks.test/a","deviceIds":["`+connected(t)+`"]}`)
 	a.want(http.StatusCreated, "")
 	return a.member("id")
+}
+
+// met returns the device of the groups, to which somebody new has written, and the id of the contact.
+func met(t *tenant) (device, contact string) {
+	device = member(t)
+	number := fmt.Sprintf("%04d", 1000+t.people.Add(1))
+	m := postern.Message{
+		WorkspaceID: t.ws, DeviceID: postern.DeviceID(device), Direction: postern.Inbound, Status: postern.Received,
+		ChatID: "+1555123" + number, From: postern.Maybe("+1555123" + number), FromLID: "12345678901" + number,
+		FromName: "Ada", Content: postern.Text("Hi"), NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
+	}
+	if err := t.g.Sessions.Receive(t.t.Context(), m, "lid:"+m.FromLID, postern.MessageReceived, nil); err != nil {
+		t.t.Fatal(err)
+	}
+	return device, t.do("GET", "/v1/contacts?chatId=%2B1555123"+number, "").list().Data[0].ID
 }
 
 // delivery makes an active endpoint and an event for it.
@@ -218,6 +234,18 @@ func routes() map[string]route {
 			id := linking(t)
 			t.do("DELETE", devices+id+"/link", "").want(http.StatusNoContent, "")
 			return devices + id + "/link/stream", ""
+		}},
+		"listContacts": {"GET", 200, true, func(t *tenant) (string, string) {
+			device, _ := met(t)
+			return "/v1/contacts?deviceId=" + device, ""
+		}},
+		"getContact": {"GET", 200, true, func(t *tenant) (string, string) {
+			_, id := met(t)
+			return "/v1/contacts/" + id, ""
+		}},
+		"eraseContact": {"DELETE", 204, true, func(t *tenant) (string, string) {
+			_, id := met(t)
+			return "/v1/contacts/" + id, ""
 		}},
 		"checkNumbers": {"POST", 200, true, at(devices, member, "/contacts/check", `{"phoneNumbers":["+15551234567"]}`)},
 		"showTyping":   {"POST", 204, true, at(devices, member, "/chats/+15551234567/typing", `{"typing":"text"}`)},

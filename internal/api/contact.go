@@ -10,6 +10,34 @@ import (
 // contacts are the operations on people on the network.
 type contacts struct{ gateway *gateway.Gateway }
 
+type contactsInput struct {
+	DeviceID postern.DeviceID `query:"deviceId" doc:"Only contacts that this device knows."`
+	ChatID   string           `query:"chatId" doc:"Only the contact with this number or lid, in every form that \"to\" accepts; write a plus sign as %2B." example:"+15551234567"`
+	Paging
+}
+
+func (h contacts) list(ctx context.Context, q *request, in *contactsInput) (*output[List[postern.KnownContact]], error) {
+	chat, err := chatFilter(in.ChatID)
+	if err != nil {
+		return nil, err
+	}
+	return answerList(h.gateway.Contacts.List(ctx, q.caller, gateway.ContactQuery{
+		DeviceID: in.DeviceID, ChatID: chat, Page: in.page(),
+	}))
+}
+
+type contactInput struct {
+	ID postern.ContactID `path:"id" doc:"Id of the contact." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+func (h contacts) get(ctx context.Context, q *request, in *contactInput) (*output[postern.KnownContact], error) {
+	return answer(h.gateway.Contacts.Get(ctx, q.caller, in.ID))
+}
+
+func (h contacts) erase(ctx context.Context, q *request, in *contactInput) (*nothing, error) {
+	return nil, h.gateway.Contacts.Erase(ctx, q.caller, in.ID)
+}
+
 type checkInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body checkNumbers

@@ -192,7 +192,7 @@ func exampleOf(a *answerT) json.RawMessage {
 
 var aSignature = regexp.MustCompile(`expires=\d+&signature=[0-9a-f]+`)
 
-var anID = regexp.MustCompile(`\b(dev|msg|med|whk|evt|dlv|rpl)_[0-9A-Z]{26}`)
+var anID = regexp.MustCompile(`\b(dev|msg|med|whk|evt|dlv|rpl|ct)_[0-9A-Z]{26}`)
 
 // withIDsOf puts the ids that are there in place of an example's.
 func withIDsOf(request, there string) string {

@@ -99,7 +99,7 @@ func (a *attempt) odd(what *string, value string) { *what, a.plain, a.broken = v
 func (g *generator) path(a *attempt) string {
 	prefix := "dev_"
 	for family, of := range map[string]string{
-		"/v1/messages": "msg_", "/v1/media": "med_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_",
+		"/v1/messages": "msg_", "/v1/media": "med_", "/v1/contacts": "ct_", "/v1/webhooks": "whk_", "/v1/deliveries": "dlv_",
 		"/v1/replays": "rpl_",
 	} {
 		if strings.HasPrefix(a.op.path, family) {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -257,6 +258,8 @@ type tenant struct {
 
 	inGroup sync.Once
 	grouped string // the device that the routes of groups are about
+
+	people atomic.Int32 // who have written to it
 }
 
 func (s *server) tenant(plan string) *tenant {

@@ -22,6 +22,7 @@ func calls() map[string]string {
 		"checkNumbers": "Contacts.Check", "showTyping": "Contacts.Type", "rejectCall": "Contacts.Reject",
 		"listChats": "Chats.List", "getChat": "Chats.Get", "markChatRead": "Chats.MarkRead",
 		"askHistory": "Messages.AskHistory", "rememberInSandbox": "SandboxPhones.Remember",
+		"listContacts": "Contacts.List", "getContact": "Contacts.Get", "eraseContact": "Contacts.Erase",
 		"listGroups": "Groups.List", "createGroup": "Groups.Create", "joinGroup": "Groups.Join", "getGroup": "Groups.Get",
 		"updateGroup": "Groups.Change", "changeParticipants": "Groups.ChangeParticipants", "getInvite": "Groups.Invite",
 		"resetInvite": "Groups.ResetInvite", "listJoinRequests": "Groups.Requests",

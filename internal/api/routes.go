@@ -40,6 +40,9 @@ func (a *API) routes() {
 	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", links.png, gives(spec.PNG))
 	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
 
+	add(a, "GET /v1/contacts", "listContacts", "List contacts", contacts.list, compressed)
+	add(a, "GET /v1/contacts/{id}", "getContact", "Get a contact", contacts.get)
+	add(a, "DELETE /v1/contacts/{id}", "eraseContact", "Erase a person", contacts.erase)
 	add(a, "POST "+device+"/contacts/check", "checkNumbers", "Find out which numbers are on the network", contacts.check)
 	add(a, "POST "+chat+"/typing", "showTyping", "Show that the account is typing", contacts.typing)
 	add(a, "POST "+chat+"/history", "askHistory", "Ask the phone for older messages of a chat", messages.askHistory, taken)

@@ -26,6 +26,9 @@ func scopes() map[string][]postern.Scope {
 		"getLinkSVG":           {postern.DevicesWrite},
 		"getLinkPNG":           {postern.DevicesWrite},
 		"streamLink":           {postern.DevicesRead}, // its codes need more, too
+		"listContacts":         {postern.ContactsRead},
+		"getContact":           {postern.ContactsRead},
+		"eraseContact":         {postern.ContactsWrite},
 		"checkNumbers":         {postern.ContactsWrite},
 		"showTyping":           {postern.MessagesWrite},
 		"askHistory":           {postern.MessagesWrite},

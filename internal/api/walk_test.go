@@ -32,6 +32,7 @@ func walk() map[string]statuses {
 		"checkNumbers": owned, "showTyping": owned, "rejectCall": owned,
 		"listChats": owned, "getChat": owned, "markChatRead": owned,
 		"askHistory": owned, "rememberInSandbox": owned,
+		"listContacts": owned, "getContact": owned, "eraseContact": owned,
 		"listGroups": owned, "createGroup": owned, "joinGroup": owned, "getGroup": owned, "updateGroup": owned, "changeParticipants": owned, "getInvite": owned, "resetInvite": owned, "listJoinRequests": owned, "answerJoinRequests": owned, "leaveGroup": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned, "getMessageReceipts": owned,
 		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "starMessage": owned, "unstarMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
@@ -61,6 +62,11 @@ func pages() map[string]func(t *tenant) (target string) {
 			received(t, connected(t))
 			received(t, connected(t))
 			return "/v1/chats"
+		},
+		"listContacts": func(t *tenant) string {
+			met(t)
+			met(t)
+			return "/v1/contacts"
 		},
 		"listGroups": func(t *tenant) string {
 			id := grouped(t)

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"postern/internal/access"
+	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store/contacts"
 )
@@ -22,6 +24,89 @@ type ContactInput struct {
 	ChatID  string         `json:"chatId,omitempty"`
 	Typing  postern.Typing `json:"typing,omitempty"`
 	CallID  string         `json:"callId,omitempty"`
+}
+
+// ContactQuery narrows a list of contacts. A zero field does not narrow it.
+type ContactQuery struct {
+	DeviceID postern.DeviceID // that knows them
+	ChatID   string           // of the direct chat, as [postern.ParseChat] returns it
+	Page     paging.Page
+}
+
+// List lists the people whom the devices of the caller know, newest first.
+func (g Contacts) List(
+	ctx context.Context, c access.Caller, q ContactQuery,
+) (list paging.List[postern.KnownContact], err error) {
+	if err := c.Permit(postern.ContactsRead); err != nil {
+		return list, err
+	}
+	s := contacts.Query{WorkspaceID: c.Workspace(), Devices: c.Key.Devices, Name: q.ChatID}
+	if q.DeviceID != "" { // an unknown device is an error and not an empty list
+		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
+			return list, err
+		}
+		s.Only = []postern.DeviceID{q.DeviceID}
+	}
+	if s.Page, err = g.open(c.Workspace(), "contacts", q.Page); err != nil {
+		return list, err
+	}
+	found, err := g.contacts().List(ctx, s)
+	return paging.Cut(g.cursors, c.Workspace(), "contacts", found, s.Limit, contactPlace), err
+}
+
+func contactPlace(c postern.KnownContact) string { return string(c.ID) }
+
+// Get finds a contact. The id of one that was merged into it finds it, too.
+func (g Contacts) Get(ctx context.Context, c access.Caller, id postern.ContactID) (postern.KnownContact, error) {
+	if err := c.Permit(postern.ContactsRead); err != nil {
+		return postern.KnownContact{}, err
+	}
+	return g.contacts().Get(ctx, contacts.Query{WorkspaceID: c.Workspace(), Devices: c.Key.Devices}, id)
+}
+
+// Erase removes a person from the workspace: the contact, all messages of and to the person with their files, and what
+// the person wrote in groups. It is hidden at once. A key that is limited to devices may erase only whom no other device
+// knows.
+func (g Contacts) Erase(ctx context.Context, c access.Caller, id postern.ContactID) error {
+	if err := c.Permit(postern.ContactsWrite); err != nil {
+		return err
+	}
+	known, err := g.contacts().Get(ctx, contacts.Query{WorkspaceID: c.Workspace()}, id)
+	if err != nil {
+		return g.erasedBefore(ctx, c, id, err)
+	}
+	for _, d := range known.DeviceIDs {
+		if !c.Key.Allows(d) {
+			return postern.Errorf(postern.ResourceNotAllowed, "this key may not use all devices that know this contact")
+		}
+	}
+	now := g.time()
+	err = g.contacts().Erase(ctx, contacts.Erasure{
+		WorkspaceID: c.Workspace(), ContactID: known.ID, At: now,
+		Acts: didByAny(c, now, "contact.erased", string(known.ID), ""),
+	})
+	if err != nil {
+		return err
+	}
+	return g.contacts().RemoveErased(context.WithoutCancel(ctx), g.db, now.Add(-erasePatience))
+}
+
+// erasedBefore returns nil if a contact of the caller's workspace was erased before, and the error that Get gave otherwise.
+func (g Contacts) erasedBefore(ctx context.Context, c access.Caller, id postern.ContactID, err error) error {
+	if postern.ReasonOf(err) != postern.NotFound {
+		return err
+	}
+	was, readErr := g.contacts().WasErased(ctx, c.Workspace(), id)
+	if readErr != nil || was {
+		return readErr
+	}
+	return err
+}
+
+// TidyContacts continues to remove people who were erased, and to join the chats of those who became known better.
+func (g Sessions) TidyContacts(ctx context.Context) error {
+	return errors.Join(
+		g.contacts().JoinChats(ctx), g.contacts().RemoveErased(ctx, g.db, g.time().Add(-erasePatience)))
 }
 
 // Check tells which numbers are on the network, in their order. What was asked within a day is not asked again. The

@@ -50,6 +50,8 @@ const (
 	maxLimit = 1_000_000_000 // of a workspace's own limits
 	maxDays  = 36_500
 
+	// erasePatience is how long the removal of a person waits for endpoints that still have to get its messages.
+	erasePatience = 20 * time.Hour
 	// retentionEvery is how often old rows are removed: often enough to keep each pass
 	// short.
 	retentionEvery = 10 * time.Minute

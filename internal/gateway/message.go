@@ -50,6 +50,11 @@ func (g Messages) Send(
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
+		known, err := g.contacts().Named(ctx, c.Workspace(), chat)
+		if err != nil {
+			return postern.Message{}, nil, err
+		}
+		chat = cmp.Or(known.ChatID, chat)
 		if in.ReplyTo != "" {
 			if _, err := g.quoted(ctx, c, in.ReplyTo, in.DeviceID, chat); err != nil {
 				return postern.Message{}, nil, err
@@ -64,7 +69,7 @@ func (g Messages) Send(
 			return postern.Message{}, nil, err
 		}
 		m := g.build(d, in, chat)
-		m.Trace = trace.Parent(ctx)
+		m.Trace, m.ContactID = trace.Parent(ctx), known.ID
 		if file != nil {
 			file.UsedAt = m.ExpiresAt
 		}
@@ -307,6 +312,9 @@ func (g Messages) List(ctx context.Context, c access.Caller, q MessageQuery) (pa
 		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return paging.List[postern.Message]{}, err
 		}
+	}
+	if s.ChatID, err = g.chatOf(ctx, c.Workspace(), q.ChatID); err != nil {
+		return paging.List[postern.Message]{}, err
 	}
 	p, err := g.db.Messages.Search(ctx, c.Workspace(), s, below, cmp.Or(q.Page.Limit, paging.DefaultLimit))
 	p.Cut(paging.Fit(p.Messages, paging.MaxBytes))

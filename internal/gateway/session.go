@@ -158,6 +158,23 @@ func (g Sessions) Receive(
 	return g.db.Messages.RecordInbound(ctx, o)
 }
 
+// ChatOf returns the chat that we have with a person whom the network names by a LID: once the number behind it is
+// known, there is only the chat with the number. Other chats stay as they are.
+func (g Sessions) ChatOf(ctx context.Context, d postern.Device, chat string) (string, error) {
+	return g.chatOf(ctx, d.WorkspaceID, chat)
+}
+
+func (g *core) chatOf(ctx context.Context, ws postern.WorkspaceID, chat string) (string, error) {
+	if !strings.HasPrefix(chat, "lid:") {
+		return chat, nil
+	}
+	c, err := g.contacts().Named(ctx, ws, chat)
+	if err != nil || c.PhoneNumber == "" {
+		return chat, err
+	}
+	return c.ChatID, nil
+}
+
 // Starred records that the account has starred a message elsewhere, or has taken its star away. It
 // ignores a message that we do not have, and a change that was made here, and may be called again.
 func (g Sessions) Starred(

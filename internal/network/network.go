@@ -288,13 +288,15 @@ type (
 		From      string // "+" and digits; "" while the network hides the number
 		FromLID   string // digits; "" if there is none
 		FromName  string
-		Content   postern.Content
-		File      Ref    // of the file that the content's Media describes; nil for none
-		QuoteOf   string // network id of the message to which it replies; "" for none
-		About     string // network id of the message that an action is about; "" for a message
-		BetterOf  string // network id of the picture or video of which this is a better copy; "" for none
-		At        time.Time
-		Arrived   time.Time // when it was read from the socket, by this machine's clock; zero if unknown
+
+		BusinessName string // that the network has verified; "" for a person
+		Content      postern.Content
+		File         Ref    // of the file that the content's Media describes; nil for none
+		QuoteOf      string // network id of the message to which it replies; "" for none
+		About        string // network id of the message that an action is about; "" for a message
+		BetterOf     string // network id of the picture or video of which this is a better copy; "" for none
+		At           time.Time
+		Arrived      time.Time // when it was read from the socket, by this machine's clock; zero if unknown
 	}
 
 	// Echo is a message that the account sent from the phone or from another

@@ -1,6 +1,9 @@
 package postern
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // Contact is a person or a company whose numbers a message shows.
 type Contact struct {
@@ -87,3 +90,90 @@ const (
 	TypingVoice  Typing = "voice"
 	TypingPaused Typing = "paused"
 )
+
+// KnownContact is a person, or a company, whom devices of a workspace know.
+type KnownContact struct {
+	ID          ContactID    `json:"id" doc:"Opaque id of the contact. It stays when a name or a number becomes known." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Name        Maybe        `json:"name" nullable:"true" doc:"The first of names that is known: from an address book, of the business, or the person's own. Null if none is." example:"Ada Lovelace"`
+	Names       ContactNames `json:"names" doc:"All names that are known."`
+	PhoneNumber Maybe        `json:"phoneNumber" nullable:"true" doc:"Number of the contact; null while the network hides it." example:"+15551234567"`
+	LID         Maybe        `json:"lid" nullable:"true" doc:"Identifies the contact even while the network hides the number." example:"lid:123456789012345"`
+	ChatID      string       `json:"chatId" doc:"The direct chat with the contact; usable as \"to\"." example:"+15551234567"`
+	DeviceIDs   []DeviceID   `json:"deviceIds" nullable:"false" doc:"The devices that know the contact." example:"[\"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA\"]"`
+	CreatedAt   Time         `json:"createdAt" format:"date-time" nullable:"true" doc:"When the contact became known." example:"2026-11-21T09:00:00.000Z"`
+}
+
+// ContactNames are the names of a contact.
+type ContactNames struct {
+	AddressBook Maybe `json:"addressBook" nullable:"true" doc:"The name in the address book of an account." example:"Ada Lovelace"`
+	Business    Maybe `json:"business" nullable:"true" doc:"The name of a business that the network has verified." example:"Acme"`
+	Own         Maybe `json:"own" nullable:"true" doc:"The name that people give themselves." example:"Ada"`
+}
+
+// Best returns the name by which people know a contact: what the account calls it, then what the network has verified,
+// and last what it says of itself, which may be anything.
+func (n ContactNames) Best() Maybe { return cmp.Or(n.AddressBook, n.Business, n.Own) }
+
+// Complete returns c with what follows from its names and addresses.
+func (c KnownContact) Complete() KnownContact {
+	c.Name, c.ChatID = c.Names.Best(), cmp.Or(string(c.PhoneNumber), string(c.LID))
+	if c.DeviceIDs == nil {
+		c.DeviceIDs = []DeviceID{}
+	}
+	return c
+}
+
+// IdentifiedContact is the object of contact.identified.
+type IdentifiedContact struct {
+	KnownContact
+
+	MergedIDs      []ContactID `json:"mergedIds" nullable:"false" doc:"Contacts that turned out to be this one. Their ids keep working." example:"[\"ct_01JD8Z3NDEKTSV4RRFFQ69G5FB\"]"`
+	PreviousChatID string      `json:"previousChatId" doc:"The chat before the number was known. Its messages move to chatId." example:"lid:123456789012345"`
+}
+
+// Event returns the event about a contact of a device.
+func (c IdentifiedContact) Event(ws WorkspaceID, device DeviceID) (Event, error) {
+	if c.MergedIDs == nil {
+		c.MergedIDs = []ContactID{}
+	}
+	b, err := EncodeJSON(c)
+	return Event{
+		ID: NewEventID(), WorkspaceID: ws, DeviceID: device, Type: ContactIdentified, Subject: "contact", Object: b,
+		ChatID: c.ChatID,
+	}, err
+}
+
+// Seen is a person as the network names them at one time. Each member may be "".
+type Seen struct {
+	Number   string // "+" and digits
+	LID      string // "lid:" and digits
+	Name     string // that people give themselves
+	Business string // that the network has verified
+}
+
+// IsEmpty reports whether nobody was seen.
+func (s Seen) IsEmpty() bool { return s.Number == "" && s.LID == "" }
+
+// PersonOfChat returns with whom a direct chat of an account is; nobody for groups, and for the account itself.
+func PersonOfChat(chat, own string) (s Seen) {
+	switch {
+	case chat == own || !IsDirect(chat):
+	case NumberOfChat(chat) != "":
+		s.Number = chat
+	default:
+		s.LID = chat
+	}
+	return s
+}
+
+// Person returns who wrote a message, or who got it in a direct chat.
+func (m Message) Person() (s Seen) {
+	if m.Direction == Outbound {
+		return PersonOfChat(m.ChatID, string(m.From))
+	}
+	s = Seen{Number: string(m.From), Name: m.FromName, Business: m.FromBusiness}
+	if m.FromLID != "" {
+		s.LID = ChatOfLID(m.FromLID)
+	}
+	return s
+}

@@ -29,6 +29,8 @@ const (
 	MediaFailedEv        EventType = "media.failed"
 	CallReceived         EventType = "call.received"
 
+	ContactIdentified EventType = "contact.identified"
+
 	GroupJoined       EventType = "group.joined"
 	GroupLeft         EventType = "group.left"
 	GroupUpdated      EventType = "group.updated"
@@ -58,7 +60,7 @@ func EventTypes() []EventType {
 		MessageFailed,
 		MessageExpired, MessageCanceled, MessageReaction, MessageEdited, MessageDeleted, MessagePinned,
 		MessageUnpinned, MessageStarred, MessageUnstarred, PollVote,
-		MediaReadyEv, MediaFailedEv, CallReceived,
+		MediaReadyEv, MediaFailedEv, CallReceived, ContactIdentified,
 		GroupJoined, GroupLeft, GroupUpdated, GroupParticipants,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
@@ -67,7 +69,7 @@ func EventTypes() []EventType {
 	}
 }
 
-// Event is what a workspace's backend is told: a subject (a message, a call, a group or a device) in an
+// Event is what a workspace's backend is told: a subject (a message, a call, a contact, a group or a device) in an
 // envelope. The store completes the envelope with the device's sequence number and a
 // time that never decreases along the sequence.
 type Event struct {
@@ -75,7 +77,7 @@ type Event struct {
 	WorkspaceID WorkspaceID
 	DeviceID    DeviceID
 	Type        EventType
-	Subject     string    // member that holds the object: "message", "call", "group" or "device"
+	Subject     string    // member that holds the object: "message", "call", "contact", "group" or "device"
 	Object      []byte    // the object, as JSON
 	ChatID      string    // of the chat it belongs to; "" for none
 	MessageID   MessageID // that it reports; "" for none
@@ -105,6 +107,7 @@ type ReceivedCall struct {
 	ChatID    string    `json:"chatId" doc:"The chat with the contact; usable as \"to\"." example:"+15551234567"`
 	From      string    `json:"from,omitempty" doc:"Number of the contact; absent while the network hides it." example:"+15551234567"`
 	FromLID   string    `json:"fromLid,omitempty" doc:"Identifies the contact while the network hides the number." example:"lid:123456789012345"`
+	ContactID ContactID `json:"contactId,omitempty" doc:"The contact who called." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	At        Time      `json:"at" format:"date-time" nullable:"true" doc:"When the contact called, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 
 	Call
@@ -112,7 +115,7 @@ type ReceivedCall struct {
 
 // callEvent returns the event about a call.
 func (m Message) callEvent() (Event, error) {
-	o := ReceivedCall{ID: m.NetworkID, MessageID: m.ID, ChatID: m.ChatID, From: string(m.From), At: m.SentAt}
+	o := ReceivedCall{ID: m.NetworkID, MessageID: m.ID, ChatID: m.ChatID, From: string(m.From), At: m.SentAt, ContactID: m.ContactID}
 	if m.FromLID != "" {
 		o.FromLID = ChatOfLID(m.FromLID)
 	}

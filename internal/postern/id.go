@@ -42,6 +42,8 @@ type (
 	MediaID string
 	// InvitationID names an invitation to a workspace.
 	InvitationID string
+	// ContactID names a person on the network whom devices of a workspace know.
+	ContactID string
 )
 
 // NewWorkspaceID generates an id.
@@ -79,6 +81,9 @@ func NewMediaID() MediaID { return MediaID(newID("med_")) }
 
 // NewInvitationID generates an id.
 func NewInvitationID() InvitationID { return InvitationID(newID("inv_")) }
+
+// NewContactID generates an id.
+func NewContactID() ContactID { return ContactID(newID("ct_")) }
 
 // NewNodeID generates an id for a server.
 func NewNodeID() string { return newID("node_") }

@@ -148,10 +148,11 @@ type Message struct {
 	DeviceID    DeviceID
 	Direction   string // Inbound or Outbound
 	ChatID      string
-	From        Maybe  // "+" and digits; null while the network hides the number
-	FromLID     string // digits; "" if there is none
-	FromName    string // the sender's own name on the network
-	To          Maybe  // "+" and digits
+	From        Maybe     // "+" and digits; null while the network hides the number
+	FromLID     string    // digits; "" if there is none
+	FromName    string    // the sender's own name on the network
+	ContactID   ContactID // of who wrote it, or got it in a direct chat; "" if unknown
+	To          Maybe     // "+" and digits
 	Content     Content
 	Priority    Priority // HighPriority, LowPriority or ""
 	ReplyTo     Maybe
@@ -171,7 +172,8 @@ type Message struct {
 	PlayedAt    Time
 	ExpiresAt   Time // when sending an outbound message is given up
 
-	History bool // the phone had it before the account was linked
+	History      bool   // the phone had it before the account was linked
+	FromBusiness string // the verified name of the sender; stored with the contact only
 
 	Trace string // that it belongs to, as a traceparent header; "" for none
 }

@@ -15,6 +15,7 @@ type MessageObject struct {
 	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
 	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
+	ContactID   ContactID         `json:"contactId,omitempty" doc:"The contact who wrote the message; absent from messages of the account, and from those that are older than the list of contacts." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body        string            `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
 	Truncated   bool              `json:"truncated,omitzero" doc:"True if a received text was longer than the limit and was cut; otherwise absent." example:"true"`
 	Media       *Media            `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
@@ -68,7 +69,7 @@ func (m Message) Object() MessageObject {
 	m = m.InOrder()
 	return MessageObject{
 		ID: m.ID, DeviceID: m.DeviceID, Direction: m.Direction, Type: m.Content.Kind, ChatID: m.ChatID, From: m.From,
-		To:   m.To,
+		To: m.To, ContactID: m.sender(),
 		Body: m.Content.Text, Truncated: m.Content.Truncated, Media: m.Content.Media, ReplyTo: m.ReplyTo,
 		Status: m.Status, Error: m.Error,
 		NetworkID: m.NetworkID,
@@ -80,13 +81,21 @@ func (m Message) Object() MessageObject {
 	}
 }
 
+// sender returns the contact who wrote m; "" if the account did.
+func (m Message) sender() ContactID {
+	if m.Direction == Outbound {
+		return ""
+	}
+	return m.ContactID
+}
+
 // message returns the message of which o is the JSON form.
 func (o MessageObject) message() Message {
 	return Message{
 		ID: o.ID, DeviceID: o.DeviceID, Direction: o.Direction,
 		Content: Content{o.Type, o.Body, o.Truncated, o.Media, o.Extra, o.ReceivedOnly},
 		ChatID:  o.ChatID,
-		From:    o.From, To: o.To, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
+		From:    o.From, To: o.To, ContactID: o.ContactID, ReplyTo: o.ReplyTo, Status: o.Status, Error: o.Error, NetworkID: o.NetworkID,
 		Source:   o.Source,
 		Metadata: o.Metadata, CreatedAt: o.CreatedAt, SentAt: o.SentAt, DeliveredAt: o.DeliveredAt, ReadAt: o.ReadAt,
 		PlayedAt: o.PlayedAt, ExpiresAt: o.ExpiresAt, SendAt: o.SendAt, Priority: o.Priority, Position: o.Position, State: o.State,
@@ -130,19 +139,20 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 // Arrival is the object of message.received, message.echo and
 // message.undecryptable: who wrote what.
 type Arrival struct {
-	ID       MessageID `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	From     string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
-	Body     string    `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
-	ChatID   string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	Type     Kind      `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Kind of the message." example:"text"`
-	To       string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
-	Media    *Media    `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
-	ReplyTo  Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
-	FromName string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
-	FromLID  string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
-	Source   string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
-	Error    *Failure  `json:"error,omitempty" doc:"Why the message could not be read; only in message.undecryptable."`
-	SentAt   Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
+	ID        MessageID `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	From      string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
+	Body      string    `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
+	ChatID    string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
+	Type      Kind      `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Kind of the message." example:"text"`
+	To        string    `json:"to,omitempty" doc:"Recipient's number, of a message that the account sent." example:"+15550001111"`
+	Media     *Media    `json:"media,omitempty" doc:"The file of a message that carries one; absent from other kinds."`
+	ReplyTo   Maybe     `json:"replyTo" nullable:"true" doc:"The message that this one replies to."`
+	FromName  string    `json:"fromName,omitempty" doc:"The sender's own name on the network." example:"Ada"`
+	FromLID   string    `json:"fromLid,omitempty" doc:"Identifies the sender while the network hides the number." example:"lid:123456789012345"`
+	ContactID ContactID `json:"contactId,omitempty" doc:"The contact who wrote the message, or who got it in a direct chat." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Source    string    `json:"source" enum:"api,phone,companion,contact" doc:"Who wrote the message." example:"contact"`
+	Error     *Failure  `json:"error,omitempty" doc:"Why the message could not be read; only in message.undecryptable."`
+	SentAt    Time      `json:"sentAt" format:"date-time" nullable:"true" doc:"When the message was sent, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
 
 	Truncated bool `json:"truncated,omitzero" doc:"True if the text was longer than the limit and was cut; otherwise absent." example:"true"`
 
@@ -153,7 +163,7 @@ type Arrival struct {
 func (m Message) arrival() Arrival {
 	r := Arrival{
 		ID: m.ID, From: string(m.From), Body: m.Content.Text, ChatID: m.ChatID, Type: m.Content.Kind, To: string(m.To),
-		ReplyTo: m.ReplyTo, FromName: m.FromName, Source: m.Source, SentAt: m.SentAt,
+		ReplyTo: m.ReplyTo, FromName: m.FromName, ContactID: m.ContactID, Source: m.Source, SentAt: m.SentAt,
 		Error: m.Error, Truncated: m.Content.Truncated, Media: m.Content.Media, Extra: m.Content.Extra,
 		ReceivedOnly: m.Content.ReceivedOnly,
 	}

@@ -15,6 +15,10 @@ import (
 // Update stores what the network reports. It returns nil only if the update is
 // durable, because the driver acknowledges it next.
 func (h *host) Update(ctx context.Context, u network.Update) error {
+	u, err := h.inOurChat(ctx, u)
+	if err != nil {
+		return err
+	}
 	switch u := u.(type) {
 	case network.Live:
 		return h.connected(ctx, u)
@@ -48,6 +52,47 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)
+}
+
+// inOurChat returns an update with the chat in which we have its messages: the network may name a person by a LID whose
+// number another device knows.
+func (h *host) inOurChat(ctx context.Context, u network.Update) (network.Update, error) {
+	var err error
+	switch v := u.(type) {
+	case network.Inbound:
+		v.ChatID, v.From, err = h.ourChat(ctx, v.ChatID, v.From)
+		return v, err
+	case network.Undecryptable:
+		v.ChatID, v.From, err = h.ourChat(ctx, v.ChatID, v.From)
+		return v, err
+	case network.Echo:
+		v.ChatID, v.To, err = h.ourChat(ctx, v.ChatID, v.To)
+		return v, err
+	case network.Starred:
+		v.ChatID, _, err = h.ourChat(ctx, v.ChatID, "")
+		return v, err
+	case network.Disappearing:
+		v.ChatID, _, err = h.ourChat(ctx, v.ChatID, "")
+		return v, err
+	case network.Receipt:
+		if len(v.Chats) == 1 {
+			chat, _, err := h.ourChat(ctx, v.Chats[0], "")
+			if chat != v.Chats[0] {
+				v.Chats = append(v.Chats, chat)
+			}
+			return v, err
+		}
+	}
+	return u, nil
+}
+
+// ourChat returns our name of a chat, and the number of the person, which the network may hide.
+func (h *host) ourChat(ctx context.Context, chat, number string) (ours, known string, err error) {
+	ours, err = h.e.g.Sessions.ChatOf(ctx, h.d, chat)
+	if err == nil && ours != chat {
+		number = postern.NumberOfChat(ours)
+	}
+	return ours, number, err
 }
 
 // groupNotice records a notice about a group. What is read of groups meanwhile is read again.
@@ -98,6 +143,7 @@ type arrival struct {
 func inbound(d postern.Device, u network.Inbound) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.From, m.FromLID, m.FromName, m.About = postern.Maybe(u.From), u.FromLID, u.FromName, u.About
+	m.FromBusiness = u.BusinessName
 	event := postern.MessageReceived
 	if u.Content.Kind == postern.KindCall {
 		event = postern.CallReceived

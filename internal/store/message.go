@@ -5,10 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 
 	"postern/internal/db"
 	"postern/internal/postern"
+	"postern/internal/store/contactid"
 )
 
 // contentColumns hold a message's content. Only this constant, contentValues, contentInto
@@ -93,7 +96,7 @@ const (
 
 const messageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, error_code, error_detail, network_id, source, metadata, created_at, sent_at, ` +
-	`delivered_at, read_at, played_at, expires_at, about, state, send_at, priority, trace, history, ` + readContent
+	`delivered_at, read_at, played_at, expires_at, about, state, send_at, priority, trace, history, contact_id, ` + readContent
 
 func scanMessage(s db.Scanner) (m postern.Message, err error) {
 	var f postern.Failure
@@ -105,7 +108,7 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 		&m.CreatedAt, &m.SentAt,
 		&m.DeliveredAt, &m.ReadAt, &m.PlayedAt, &m.ExpiresAt, &m.About,
 		stateColumn{&m.State},
-		&m.SendAt, &m.Priority, &m.Trace, &m.History,
+		&m.SendAt, &m.Priority, &m.Trace, &m.History, &m.ContactID,
 	}
 	err = s.Scan(append(dst, contentInto(&m.Content)...)...)
 	if f.Code != "" {
@@ -116,7 +119,8 @@ func scanMessage(s db.Scanner) (m postern.Message, err error) {
 
 const newMessageColumns = `id, workspace_id, device_id, direction, chat_id, from_number, from_lid, from_name, ` +
 	`to_number, reply_to, status, network_id, source, metadata, created_at, sent_at, delivered_at, read_at, ` +
-	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, priority, lane, trace, history, ` + contentColumns
+	`expires_at, sender, undecryptable, error_code, error_detail, about, send_at, priority, lane, trace, history, contact_id, ` +
+	contentColumns
 
 // newMessage returns the row of a new message. One that is not to be sent has the normal lane.
 func newMessage(m postern.Message, lane postern.Lane, sender string, undecryptable bool) []any {
@@ -128,7 +132,7 @@ func newMessage(m postern.Message, lane postern.Lane, sender string, undecryptab
 		m.ID, m.WorkspaceID, m.DeviceID, m.Direction, m.ChatID, m.From, m.FromLID, m.FromName, m.To, m.ReplyTo,
 		m.Status,
 		m.NetworkID, m.Source, asJSON(m.Metadata), m.CreatedAt, m.SentAt, m.DeliveredAt, m.ReadAt, m.ExpiresAt, sender,
-		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt, m.Priority, lane, m.Trace, m.History,
+		undecryptable, failure.Code, failure.Detail, m.About, m.SendAt, m.Priority, lane, m.Trace, m.History, m.ContactID,
 	}, contentValues(m.Content)...)
 }
 
@@ -163,7 +167,7 @@ type MessageMoved struct {
 // Get returns a message of the workspace.
 func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.MessageID) (postern.Message, error) {
 	m, err := scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE workspace_id = $1
-		AND id = $2 AND about = ''`, ws, id))
+		AND id = $2 AND about = '' AND NOT `+erased("message"), ws, id))
 	return m, notFoundOr(err, s.exists(ctx, `SELECT count(*) FROM message
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
@@ -226,6 +230,12 @@ func (o RecordInbound) About() db.About {
 
 // WriteAll stores the new messages, and fills in those that could not be decrypted before.
 func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
+	identified, err := meet(t, len(list), func(i int) (*postern.Message, postern.Time) {
+		return &list[i].Value.Message, list[i].Value.Now
+	})
+	if err != nil {
+		return err
+	}
 	rows := make([][]any, len(list))
 	for i, p := range list {
 		rows[i] = newMessage(p.Value.Message, postern.NormalLane, p.Value.Sender, p.Value.Undecryptable)
@@ -264,7 +274,62 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	if err != nil {
 		return err
 	}
-	return recordEvents(t, append(events, decrypted...))
+	return recordEvents(t, slices.Concat(identified, events, decrypted))
+}
+
+// meet finds or adds the contacts of messages, gives the messages their ids, and returns the events about contacts that
+// became known better. at returns the i-th of n messages, and when it was recorded.
+func meet(t *db.Tx, n int, at func(i int) (*postern.Message, postern.Time)) ([]eventAt, error) {
+	people := make([]contactid.Sighting, n)
+	for i := range people {
+		m, now := at(i)
+		people[i] = contactid.Sighting{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Who: m.Person(), At: now}
+	}
+	found, news, err := contactid.Resolve(t, people)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range found {
+		m, _ := at(i)
+		belong(m, c)
+	}
+	return identifiedEvents(news, people[0].At)
+}
+
+// belong gives a message its contact. If another device knows the number behind the LID of a chat, the message belongs
+// to the chat with the number.
+func belong(m *postern.Message, c contactid.Found) {
+	m.ContactID = c.ID
+	if c.Number == "" || !strings.HasPrefix(m.ChatID, "lid:") {
+		return
+	}
+	m.ChatID = c.Chat()
+	if m.Direction == postern.Outbound {
+		m.To = postern.Maybe(c.Number)
+	} else {
+		m.From = postern.Maybe(c.Number)
+	}
+}
+
+// RecordIdentified records what devices are told of contacts that became known better.
+func RecordIdentified(t *db.Tx, news []contactid.Identified, now postern.Time) error {
+	events, err := identifiedEvents(news, now)
+	if err != nil {
+		return err
+	}
+	return recordEvents(t, events)
+}
+
+func identifiedEvents(news []contactid.Identified, now postern.Time) ([]eventAt, error) {
+	events := make([]eventAt, len(news))
+	for i, n := range news {
+		e, err := n.Contact.Event(n.WorkspaceID, n.DeviceID)
+		if err != nil {
+			return nil, err
+		}
+		events[i] = eventAt{e, now}
+	}
+	return events, nil
 }
 
 // RecordHistory stores messages that the phone of a device had before, oldest first, without events. Those that are known
@@ -511,12 +576,13 @@ type NewestMessage struct {
 	Name string // of the last sender, on the network, or of the group; "" if it is not known
 }
 
-const newestOf = `SELECT ` + messageColumns + `, n, coalesce(CASE WHEN substr(m.chat_id, 1, 6) = 'group:'
+var newestOf = `SELECT ` + messageColumns + `, n, coalesce(CASE WHEN substr(m.chat_id, 1, 6) = 'group:'
 		THEN (SELECT g.subject FROM chat_group g WHERE g.device_id = m.device_id AND g.chat_id = m.chat_id)
 		ELSE (SELECT i.from_name FROM message i
 		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC
 		LIMIT 1) END, '')
-	FROM message m WHERE workspace_id || '' = $1 AND n IN (SELECT CAST(id AS BIGINT) FROM named) ORDER BY n DESC`
+	FROM message m WHERE workspace_id || '' = $1 AND n IN (SELECT CAST(id AS BIGINT) FROM named)
+	AND NOT ` + erased("m") + ` ORDER BY n DESC`
 
 // Newest returns messages by their numbers, the highest first, with the names of their chats. It may leave out the
 // last ones, because the texts of a page have a limit.
@@ -588,6 +654,86 @@ func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before pos
 	}))
 }
 
+// RemoveThese deletes messages with their files, the content of their events and the deliveries of these. It leaves
+// messages that are still to be sent, and those that an active endpoint waits for unless it must hurry, and reports
+// whether there were any.
+func (s Messages) RemoveThese(
+	ctx context.Context, ws postern.WorkspaceID, ids []string, hurry bool,
+) (waits bool, err error) {
+	if len(ids) == 0 {
+		return false, nil
+	}
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		held := map[string]bool{}
+		err := t.Rows(`SELECT id FROM message m WHERE workspace_id = $1 AND id IN `+t.InList(2)+` AND (status IN `+kept+`
+			OR CAST($3 AS BIGINT) = 0 AND EXISTS (SELECT 1 FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.message_id = m.id
+			AND `+awaited+`))`, []any{ws, asJSON(ids), bit(hurry)}, func(r *sql.Rows) error {
+			var id string
+			err := r.Scan(&id)
+			held[id] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		waits = len(held) > 0
+		free := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return held[id] })
+		return errors.Join(expireFilesOf(t, ws, free), EmptyEvents(t, free), t.Exec(`DELETE FROM message
+			WHERE workspace_id = $1 AND id IN `+t.InList(2), ws, asJSON(free)), lowerHistory(t))
+	}))
+	return waits, err
+}
+
+// bit is a condition as a parameter.
+func bit(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// expireFilesOf removes the files that came with messages.
+func expireFilesOf(t *db.Tx, ws postern.WorkspaceID, ids []string) error {
+	var list []MediaRow
+	err := t.Rows(`SELECT `+mediaColumns+` FROM media WHERE workspace_id = $1 AND message_id <> '' AND status <> 'expired'
+		AND id IN (SELECT media_id FROM message WHERE workspace_id = $1 AND id IN `+t.InList(2)+`)`, []any{ws, asJSON(ids)},
+		func(r *sql.Rows) error {
+			m, err := scanMedia(r)
+			list = append(list, m)
+			return err
+		})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	return expireFiles(t, math.MaxInt64, list)
+}
+
+// EmptyEvents removes the content of the events about messages or contacts, and their pending deliveries.
+func EmptyEvents(t *db.Tx, subjects []string) error {
+	var ids []postern.EventID
+	err := t.Rows(`UPDATE event SET body = $2 WHERE message_id IN `+t.InList(1)+` AND message_id <> ''
+		AND length(body) > 0 RETURNING id`, []any{asJSON(subjects), []byte{}}, func(r *sql.Rows) error {
+		var id postern.EventID
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	for left := true; left && err == nil && len(ids) > 0; {
+		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.InList(1)+` AND status = 'pending'
+			LIMIT $2 + 0`, asJSON(ids), purgeChunk)
+	}
+	return err
+}
+
+// erased returns the condition that a message, under its name in the statement, is of a person who was erased.
+func erased(message string) string {
+	return `EXISTS (SELECT 1 FROM erasure x WHERE x.workspace_id = ` + message + `.workspace_id
+		AND x.name IN (` + message + `.chat_id, ` + message + `.sender) AND ` + message + `.n <= x.upto)`
+}
+
+// RecordActs records acts in a transaction of another package's table.
+func RecordActs(t *db.Tx, acts []Act) error { return recordActs(t, acts) }
+
 // lowerHistory must follow every deletion of messages. SQLite gives a new message the
 // number after the newest one that is left, and [current] requires that this number is
 // beyond the history of the message's device. The numbers of PostgreSQL never go back.
@@ -595,7 +741,12 @@ func lowerHistory(t *db.Tx) error {
 	if t.Postgres() {
 		return nil
 	}
-	err := t.Exec(`UPDATE word_place SET n = (SELECT coalesce(max(n), 0) FROM message)
+	err := t.Exec(`UPDATE erasure SET upto = (SELECT coalesce(max(n), 0) FROM message)
+		WHERE upto > (SELECT coalesce(max(n), 0) FROM message)`)
+	if err != nil {
+		return err
+	}
+	err = t.Exec(`UPDATE word_place SET n = (SELECT coalesce(max(n), 0) FROM message)
 		WHERE n > (SELECT coalesce(max(n), 0) FROM message)`)
 	if err != nil {
 		return err

@@ -242,6 +242,10 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 	if err != nil {
 		return err
 	}
+	identified, err := meetRecipients(t, list)
+	if err != nil {
+		return err
+	}
 	for i, p := range list {
 		o := &p.Value
 		units[o.counter()]++
@@ -268,7 +272,24 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 		t.Note(MessageMoved{m, "", numbers[i]})
 		wakeSender(t, m.DeviceID, lanes.of(*m))
 	}
-	return err
+	return cmp.Or(err, recordEvents(t, identified))
+}
+
+// meetRecipients gives messages to people their contacts, unless they have them.
+func meetRecipients(t *db.Tx, list []db.Pending[QueueMessage]) ([]eventAt, error) {
+	var some []int
+	for i, p := range list {
+		if m := p.Value.Message; m.ContactID == "" && !m.Person().IsEmpty() {
+			some = append(some, i)
+		}
+	}
+	if len(some) == 0 {
+		return nil, nil
+	}
+	return meet(t, len(some), func(i int) (*postern.Message, postern.Time) {
+		m := &list[some[i]].Value.Message
+		return m, m.CreatedAt
+	})
 }
 
 // wakeSender wakes the sender of a device that has a message to send.

@@ -563,7 +563,7 @@ func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
 	chat, networkID string,
 ) (m postern.Message, ok bool, err error) {
 	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
-		AND chat_id = $3 AND about = '' AND `+current("message"), device, networkID, chat))
+		AND chat_id = $3 AND about = '' AND NOT `+erased("message")+` AND `+current("message"), device, networkID, chat))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}
@@ -597,7 +597,7 @@ func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,
 	networkID string,
 ) (m postern.Message, ok bool, err error) {
 	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
-		AND sender = '' AND direction = 'outbound' AND `+current("message"), device, networkID))
+		AND sender = '' AND direction = 'outbound' AND NOT `+erased("message")+` AND `+current("message"), device, networkID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

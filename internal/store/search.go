@@ -271,6 +271,7 @@ func (s Messages) searched(w way) string {
 		AND ($2 = 'null' OR status IN `+s.db.InList(2)+`)
 		AND (CAST(? AS BIGINT) = 0 OR created_at >= ?) AND (CAST(? AS BIGINT) = 0 OR created_at < ?)
 		AND ($1 = 'null' OR device_id IN `+s.db.InList(1)+`)
+		AND NOT `+erased("message")+`
 		AND (`+current("message")+`) = (CAST(? AS BIGINT) = 0)`+w.order()+` LIMIT ? + 0`, 3)
 }
 

@@ -53,17 +53,23 @@ type stage struct {
 // stages returns the hot writes, in the order in which messages pass them. The deliveries
 // that attempts is called with were queued by the stages before.
 func stages(devices []postern.Device, due func() []DueDelivery) []stage {
+	known := func(d postern.Device) postern.Message { // the gateway has found its contact
+		m := outbound(d)
+		m.ContactID = "ct_known"
+		return m
+	}
 	sent := make([]postern.Message, len(devices))
 	for i, d := range devices {
-		sent[i] = outbound(d)
+		sent[i] = known(d)
 	}
 	accept := func(m postern.Message, once *Once) op {
 		return hot(QueueMessage{Message: m, Month: MonthOf(testNow), Once: once})
 	}
 	return []stage{
+		{"first contact", func(i int) op { return accept(outbound(devices[i]), nil) }},
 		{"accept", func(i int) op { return accept(sent[i], nil) }},
 		{"accept once", func(i int) op {
-			return accept(outbound(devices[i]),
+			return accept(known(devices[i]),
 				&Once{
 					WorkspaceID: devices[i].WorkspaceID, Key: fmt.Sprint(i),
 					At: testNow,
@@ -152,7 +158,7 @@ func TestEachHotWriteHasItsStatements(t *testing.T) {
 	alone, five := statementsOf(t, engine{postgres: true}, 1), statementsOf(t, engine{postgres: true}, 5)
 	for name, want := range map[string]statements{
 		"accept": {6, 0, 5}, "accept once": {8, 0, 7}, "mark": {1, 0, 1}, "finish": {6, 2, 6}, "receipts": {7, 1, 7},
-		"inbound": {7, 1, 6}, "session keys": {1, 0, 1}, "attempt": {3, 0, 3},
+		"inbound": {8, 1, 7}, "session keys": {1, 0, 1}, "attempt": {3, 0, 3},
 	} {
 		got := statements{len(one[name]), returning(one[name]), len(five[name])}
 		if got != want {

@@ -84,6 +84,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	letActionsHappen(c, d, hooks)
 	c.Call("POST", box+"/calls", map[string]any{"from": customer, "video": true}, 200, nil)
 	hooks.Await(postern.CallReceived)
+	letContactsHappen(t, k, c, d, hooks)
 	letGroupsHappen(t, k, c, d, hooks)
 	letFilesHappen(t, k, c, d, hooks)
 	for _, f := range []string{"limit", "unlimit"} {
@@ -100,12 +101,26 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	return []postern.EventType{
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
-		postern.MediaReadyEv, postern.MediaFailedEv, postern.CallReceived,
+		postern.MediaReadyEv, postern.MediaFailedEv, postern.CallReceived, postern.ContactIdentified,
 		postern.DeviceLimited, postern.DeviceUnlimited, postern.GroupJoined, postern.GroupLeft, postern.GroupUpdated, postern.GroupParticipants,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
 		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.MessageStarred,
 		postern.MessageUnstarred, postern.PollVote,
 	}
+}
+
+// letContactsHappen makes each kind of event about contacts.
+func letContactsHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device, hooks *testkit.Receiver) {
+	t.Helper()
+	const shy = "+15550000077"
+	for _, hidden := range []bool{true, false} {
+		if err := k.Vendor.Hide(shy, hidden); err != nil {
+			t.Fatal(err)
+		}
+		inbox := "/v1/sandbox/devices/" + string(d.ID) + "/inbound"
+		c.Call("POST", inbox, map[string]any{"from": shy, "body": "It is me."}, 200, nil)
+	}
+	hooks.Await(postern.ContactIdentified)
 }
 
 // letGroupsHappen makes each kind of event about groups.

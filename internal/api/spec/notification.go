@@ -55,6 +55,14 @@ type CallEvent struct {
 	Call *postern.ReceivedCall `json:"call,omitempty" doc:"The call; absent once the device was deleted."`
 }
 
+// ContactEvent reports that a contact became known better.
+type ContactEvent struct {
+	Envelope
+
+	Type    postern.EventType          `json:"type" enum:"contact.identified" doc:"Kind of the event." example:"contact.identified"`
+	Contact *postern.IdentifiedContact `json:"contact,omitempty" doc:"The contact, as the device knows it; absent once the device or the contact was deleted."`
+}
+
 // GroupEvent reports a change of a group that the account is in.
 type GroupEvent struct {
 	Envelope
@@ -119,6 +127,7 @@ func families() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[ArrivalEvent](), reflect.TypeFor[MessageEvent](),
 		reflect.TypeFor[ActionEvent](), reflect.TypeFor[CallEvent](),
+		reflect.TypeFor[ContactEvent](),
 		reflect.TypeFor[GroupEvent](),
 		reflect.TypeFor[DeviceEvent](),
 	}
@@ -248,6 +257,7 @@ func told() map[postern.EventType]string {
 		postern.MessageUnstarred:     "The account removed the star of a message, here or on its phone.",
 		postern.PollVote:             "Somebody voted in a poll, or took the vote back; vote says who and how, and tally counts all votes.",
 		postern.CallReceived:         "A contact called the device's account. Calls can be neither answered nor made here.",
+		postern.ContactIdentified:    "The number of a contact became known. If it had a contact of its own, the two were merged, and mergedIds names the one that became a part of this one. The messages of the chat before move to the chat with the number.",
 		postern.GroupJoined:          "The account created or joined a group, or somebody added it.",
 		postern.GroupLeft:            "The account left a group, or somebody removed it; by says who.",
 		postern.GroupUpdated:         "Somebody changed a group; changed names the members of the object that changed. The approval of new members is noticed only when this server changes it, or gets the group.",

@@ -55,10 +55,18 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	}
 	return v.stores(ctx, network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: at.who.sender(), ChatID: at.chat, From: at.who.phone(),
-		FromLID: at.who.lid, FromName: content.Name(evt.Info.PushName), Content: in.Content, File: in.File,
+		FromLID: at.who.lid, FromName: content.Name(evt.Info.PushName), BusinessName: businessName(evt.Info.VerifiedName), Content: in.Content, File: in.File,
 		QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(),
 		Arrived: v.flight.arrived(evt.Info.ID),
 	})
+}
+
+// businessName returns the name of a business that the vendor has verified; "" for a person.
+func businessName(v *types.VerifiedName) string {
+	if v == nil {
+		return ""
+	}
+	return content.Name(v.Details.GetVerifiedName())
 }
 
 // call reports that a contact calls. The network may announce one call several times.

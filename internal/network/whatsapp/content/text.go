@@ -37,14 +37,19 @@ func Cut(s string, limit int) (text string, truncated bool) {
 }
 
 // Name returns the name that contacts give themselves as it can be stored, with
-// at most maxName characters. The network sends "-" for no name.
+// at most maxName characters, and without those that are not shown or that turn the direction of
+// what follows: a name must not change how the text around it looks. The network sends "-" for no name.
 func Name(s string) string {
 	if s == "-" {
 		return ""
 	}
-	s, _ = Cut(s, maxName)
+	s, _ = Cut(s, nameRead)
+	s, _ = Cut(strings.TrimSpace(strings.Map(visible, s)), maxName)
 	return s
 }
+
+// nameRead bounds the work for a name that is mostly invisible.
+const nameRead = 8 * maxName
 
 // clipper clips texts, and remembers whether it cut one.
 type clipper struct{ cut bool }

@@ -1,0 +1,234 @@
+package contacts
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"postern/internal/db"
+	"postern/internal/postern"
+	"postern/internal/store"
+	"postern/internal/store/contactid"
+)
+
+// Erasure asks for the removal of a person from a workspace.
+type Erasure struct {
+	WorkspaceID postern.WorkspaceID
+	ContactID   postern.ContactID
+	At          postern.Time
+	Acts        []store.Act
+}
+
+// Erase hides a contact and its messages at once. [Table.RemoveErased] removes them. A contact that was erased before
+// stays so.
+//
+// Single writer: change.
+func (t Table) Erase(ctx context.Context, o Erasure) error {
+	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+		var merged postern.ContactID
+		var erasedAt postern.Time
+		err := tx.Row(`SELECT merged_into, erased_at FROM contact WHERE workspace_id = $1 AND id = $2`,
+			[]any{o.WorkspaceID, o.ContactID}, &merged, &erasedAt)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && erasedAt > 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if merged == "" {
+			merged = o.ContactID
+		}
+		return o.erase(tx, merged)
+	}))
+}
+
+func (o Erasure) erase(tx *db.Tx, id postern.ContactID) error {
+	err := tx.Exec(`INSERT INTO erasure (workspace_id, name, upto, at)
+		SELECT k.workspace_id, k.name, (SELECT coalesce(max(n), 0) FROM message), CAST($3 AS BIGINT) FROM contact_key k
+		WHERE k.workspace_id = $1 AND k.contact_id = $2
+		ON CONFLICT (workspace_id, name) DO UPDATE SET upto = excluded.upto, at = excluded.at`, o.WorkspaceID, id, o.At)
+	for _, query := range []string{
+		`DELETE FROM number_check WHERE workspace_id = $1 AND number IN (SELECT name FROM contact_key WHERE contact_id = $2)`,
+		`DELETE FROM contact_key WHERE workspace_id = $1 AND contact_id = $2`,
+		`DELETE FROM contact_device WHERE contact_id = $2 AND $1 <> ''`,
+	} {
+		err = errors.Join(err, tx.Exec(query, o.WorkspaceID, id))
+	}
+	return errors.Join(err, tx.Exec(`UPDATE contact SET number = '', lid = '', push_name = '', business_name = '',
+		erased_at = CAST($3 AS BIGINT) WHERE workspace_id = $1 AND (id = $2 OR merged_into = $2)`, o.WorkspaceID, id, o.At),
+		store.EmptyEvents(tx, []string{string(id)}), store.RecordActs(tx, o.Acts))
+}
+
+// WasErased reports whether a contact of a workspace was erased.
+func (t Table) WasErased(ctx context.Context, ws postern.WorkspaceID, id postern.ContactID) (bool, error) {
+	return t.db.Exists(ctx, `SELECT count(*) FROM contact WHERE workspace_id = $1 AND id = $2 AND erased_at > 0`, ws, id)
+}
+
+// erasing is a name whose messages are being removed.
+type erasing struct {
+	ws   postern.WorkspaceID
+	name string
+	upto int64
+	at   postern.Time
+}
+
+const (
+	erasures   = 20   // names in one pass
+	groupScan  = 2000 // messages of groups that are looked through at a time
+	eraseChunk = 200  // messages that are removed at a time
+)
+
+// RemoveErased removes the messages of people who were erased. What an active endpoint still waits for is removed once
+// it was delivered, or after patience.
+func (t Table) RemoveErased(ctx context.Context, s *store.Store, patience postern.Time) error {
+	var list []erasing
+	err := t.db.Rows(ctx, `SELECT workspace_id, name, upto, at FROM erasure ORDER BY at, name LIMIT $1 + 0`, []any{erasures},
+		func(r *sql.Rows) error {
+			var e erasing
+			err := r.Scan(&e.ws, &e.name, &e.upto, &e.at)
+			list = append(list, e)
+			return err
+		})
+	for _, e := range list {
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		err = t.remove(ctx, s, e, e.at < patience)
+	}
+	return err
+}
+
+// remove removes what is left of a name, and forgets it once nothing is.
+func (t Table) remove(ctx context.Context, s *store.Store, e erasing, hurry bool) error {
+	left, err := t.removeDirect(ctx, s, e, hurry)
+	if err != nil {
+		return err
+	}
+	more, err := t.removeFromGroups(ctx, s, e, hurry)
+	if err != nil || left || more {
+		return err
+	}
+	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+		return errors.Join(
+			tx.Exec(`DELETE FROM chat_timer WHERE chat_id = $2 AND device_id IN (SELECT id FROM device WHERE workspace_id = $1)`,
+				e.ws, e.name),
+			tx.Exec(`DELETE FROM erasure WHERE workspace_id = $1 AND name = $2 AND at = $3`, e.ws, e.name, e.at))
+	}))
+}
+
+// removeDirect removes the chats with a person, and reports whether messages are left that have to wait.
+func (t Table) removeDirect(ctx context.Context, s *store.Store, e erasing, hurry bool) (left bool, err error) {
+	for after := int64(0); ; {
+		var ids, unsent []string
+		err := t.db.Rows(ctx, `SELECT id, n, status, about FROM message WHERE workspace_id = $1 AND chat_id = $2 AND n > $3
+			AND n <= $4 ORDER BY n LIMIT $5 + 0`, []any{e.ws, e.name, after, e.upto, eraseChunk}, func(r *sql.Rows) error {
+			var id, about string
+			var status postern.MessageStatus
+			err := r.Scan(&id, &after, &status, &about)
+			ids = append(ids, id)
+			if about == "" && (status == postern.Queued || status == postern.Scheduled) {
+				unsent = append(unsent, id)
+			}
+			return err
+		})
+		if err != nil || len(ids) == 0 {
+			return left, err
+		}
+		if err := cancel(ctx, s, e.ws, unsent); err != nil {
+			return left, err
+		}
+		waits, err := s.Messages.RemoveThese(ctx, e.ws, ids, hurry)
+		if left = left || waits; err != nil || len(ids) < eraseChunk {
+			return left, err
+		}
+	}
+}
+
+// cancel cancels messages that are still to be sent.
+func cancel(ctx context.Context, s *store.Store, ws postern.WorkspaceID, ids []string) error {
+	for _, id := range ids {
+		_, err := s.Outbox.Cancel(ctx, ws, postern.MessageID(id), nil)
+		if err != nil && postern.ReasonOf(err) != postern.MessageNotCancelable {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeFromGroups removes what a person wrote in groups, and what it confirmed there.
+func (t Table) removeFromGroups(ctx context.Context, s *store.Store, e erasing, hurry bool) (left bool, err error) {
+	chat, after := "group:", int64(0)
+	for {
+		var its, all []string
+		err := t.db.Rows(ctx, `SELECT id, chat_id, n, sender FROM message WHERE workspace_id = $1 AND chat_id >= $2
+			AND chat_id < 'group;' AND (chat_id > $2 OR n > $3) AND n <= $4 ORDER BY chat_id, n LIMIT $5 + 0`,
+			[]any{e.ws, chat, after, e.upto, groupScan}, func(r *sql.Rows) error {
+				var id, sender string
+				err := r.Scan(&id, &chat, &after, &sender)
+				if all = append(all, id); sender == e.name {
+					its = append(its, id)
+				}
+				return err
+			})
+		if err != nil || len(all) == 0 {
+			return left, err
+		}
+		if err := t.forgetReceipts(ctx, e.name, all); err != nil {
+			return left, err
+		}
+		for some := range slices.Chunk(its, eraseChunk) {
+			waits, err := s.Messages.RemoveThese(ctx, e.ws, some, hurry)
+			if left = left || waits; err != nil {
+				return left, err
+			}
+		}
+		if len(all) < groupScan {
+			return left, nil
+		}
+	}
+}
+
+// forgetReceipts removes what a member confirmed of messages.
+func (t Table) forgetReceipts(ctx context.Context, member string, ids []string) error {
+	raw, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	some, err := t.db.Exists(ctx, `SELECT count(*) FROM receipt WHERE message_id IN `+t.db.InList(1)+`
+		AND (member = $2 OR number = $2)`, string(raw), member)
+	if err != nil || !some {
+		return err
+	}
+	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+		return tx.Exec(`DELETE FROM receipt WHERE message_id IN `+tx.InList(1)+` AND (member = $2 OR number = $2)`,
+			string(raw), member)
+	}))
+}
+
+// JoinChats moves a chunk of the messages of each chat that became a part of another one.
+func (t Table) JoinChats(ctx context.Context) error {
+	type join struct {
+		device   postern.DeviceID
+		from, to string
+	}
+	var list []join
+	err := t.db.Rows(ctx, `SELECT device_id, from_chat, to_chat FROM chat_join LIMIT $1 + 0`, []any{erasures},
+		func(r *sql.Rows) error {
+			var j join
+			err := r.Scan(&j.device, &j.from, &j.to)
+			list = append(list, j)
+			return err
+		})
+	for _, j := range list {
+		for moved := true; moved && err == nil && ctx.Err() == nil; {
+			err = t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+				var err error
+				moved, err = contactid.Move(tx, j.device, j.from, j.to)
+				return err
+			}))
+		}
+	}
+	return err
+}

@@ -1,0 +1,172 @@
+package contacts
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"postern/internal/postern"
+	"postern/internal/store"
+)
+
+// Query selects contacts of a workspace.
+type Query struct {
+	WorkspaceID postern.WorkspaceID
+	// Devices limit the contacts to those that one of them knows, and what is said of them to what these devices know.
+	// Nil: all devices.
+	Devices []postern.DeviceID
+	Only    []postern.DeviceID // further limits which contacts are listed; nil does not
+	Name    string             // a number or a LID by which the contact is known; "" for any
+	store.Page
+}
+
+// List returns contacts, newest first.
+func (t Table) List(ctx context.Context, q Query) (list []postern.KnownContact, err error) {
+	ids, err := t.page(ctx, q)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return t.named(ctx, q, ids)
+}
+
+// page returns the ids of contacts, newest first.
+func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
+	only := q.Only
+	if only == nil {
+		only = q.Devices
+	}
+	switch {
+	case q.Name != "":
+		id, err := t.Named(ctx, q.WorkspaceID, q.Name)
+		if err != nil || id.ID == "" || q.After != "" {
+			return nil, err
+		}
+		return []string{string(id.ID)}, nil
+	case only == nil:
+		return t.ids(ctx, `SELECT id FROM contact WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0
+			AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit)
+	}
+	for _, device := range only {
+		some, err := t.ids(ctx, `SELECT contact_id FROM contact_device WHERE device_id = $1 AND ($2 = '' OR contact_id < $2)
+			ORDER BY contact_id DESC LIMIT $3 + 0`, device, q.After, q.Limit)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, some...)
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(b, a) })
+	ids = slices.Compact(ids)
+	return ids[:min(len(ids), q.Limit)], nil
+}
+
+func (t Table) ids(ctx context.Context, query string, args ...any) (ids []string, err error) {
+	err = t.db.Rows(ctx, query, args, func(r *sql.Rows) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
+// named reads the contacts with some ids, newest first, with what the devices of a query know of them.
+func (t Table) named(ctx context.Context, q Query, ids []string) ([]postern.KnownContact, error) {
+	raw, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	known, err := t.books(ctx, q, string(raw))
+	if err != nil {
+		return nil, err
+	}
+	var list []postern.KnownContact
+	err = t.db.Rows(ctx, `SELECT id, number, lid, push_name, business_name, created_at FROM contact
+		WHERE workspace_id = $1 AND id IN `+t.db.InList(2)+` AND merged_into = '' AND erased_at = 0 ORDER BY id DESC`,
+		[]any{q.WorkspaceID, string(raw)}, func(r *sql.Rows) error {
+			var c postern.KnownContact
+			err := r.Scan(&c.ID, &c.PhoneNumber, &c.LID, &c.Names.Own, &c.Names.Business, &c.CreatedAt)
+			if by := known[c.ID]; q.covers(by.devices) {
+				c.Names.AddressBook, c.DeviceIDs = postern.Maybe(by.name), by.devices
+				list = append(list, c.Complete())
+			}
+			return err
+		})
+	return list, err
+}
+
+// covers reports whether a contact that some devices know is among those of a query.
+func (q Query) covers(devices []postern.DeviceID) bool {
+	if q.Only != nil && !slices.ContainsFunc(devices, func(d postern.DeviceID) bool { return slices.Contains(q.Only, d) }) {
+		return false
+	}
+	return q.Devices == nil || len(devices) > 0
+}
+
+// knowledge is what devices know of a contact.
+type knowledge struct {
+	name    string // in the address books of their accounts
+	devices []postern.DeviceID
+}
+
+// books returns what the devices of a query know of contacts.
+func (t Table) books(ctx context.Context, q Query, ids string) (map[postern.ContactID]knowledge, error) {
+	known := map[postern.ContactID]knowledge{}
+	err := t.db.Rows(ctx, `SELECT contact_id, device_id, book_name FROM contact_device
+		WHERE contact_id IN `+t.db.InList(1)+` ORDER BY contact_id, device_id`, []any{ids}, func(r *sql.Rows) error {
+		var id postern.ContactID
+		var device postern.DeviceID
+		var name string
+		if err := r.Scan(&id, &device, &name); err != nil || q.Devices != nil && !slices.Contains(q.Devices, device) {
+			return err
+		}
+		k := known[id]
+		k.name, k.devices = cmp.Or(k.name, name), append(k.devices, device)
+		known[id] = k
+		return nil
+	})
+	return known, err
+}
+
+// Get returns a contact. The id of one that was merged into it finds it, too.
+func (t Table) Get(ctx context.Context, q Query, id postern.ContactID) (postern.KnownContact, error) {
+	var ws postern.WorkspaceID
+	var merged postern.ContactID
+	err := t.db.One(ctx, `SELECT workspace_id, merged_into FROM contact WHERE id = $1`, id).Scan(&ws, &merged)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return postern.KnownContact{}, err
+	}
+	if ws != "" && ws != q.WorkspaceID {
+		return postern.KnownContact{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that contact")
+	}
+	all := Query{WorkspaceID: q.WorkspaceID}
+	list, err := t.named(ctx, all, []string{string(cmp.Or(merged, id))})
+	if err != nil {
+		return postern.KnownContact{}, err
+	}
+	if len(list) == 0 {
+		return postern.KnownContact{}, postern.Errorf(postern.NotFound, "there is no such contact")
+	}
+	if q.Devices == nil {
+		return list[0], nil
+	}
+	if list, err = t.named(ctx, q, []string{string(list[0].ID)}); err == nil && len(list) == 0 {
+		return postern.KnownContact{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that contact")
+	}
+	if err != nil {
+		return postern.KnownContact{}, err
+	}
+	return list[0], nil
+}
+
+// Named returns the contact that is known by a number or a LID; the zero value if there is none.
+func (t Table) Named(ctx context.Context, ws postern.WorkspaceID, name string) (c postern.KnownContact, err error) {
+	err = t.db.One(ctx, `SELECT c.id, c.number, c.lid FROM contact_key k JOIN contact c ON c.id = k.contact_id
+		WHERE k.workspace_id = $1 AND k.name = $2`, ws, name).Scan(&c.ID, &c.PhoneNumber, &c.LID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return postern.KnownContact{}, nil
+	}
+	return c.Complete(), err
+}

@@ -1,0 +1,255 @@
+package testkit_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/internal/gateway"
+	"postern/internal/postern"
+	"postern/internal/testkit"
+	"postern/vendorsim"
+)
+
+// contactList returns the contacts of a client, newest first.
+func contactList(c *testkit.Client, query string) []postern.KnownContact {
+	var list struct{ Data []postern.KnownContact }
+	c.Call("GET", "/v1/contacts"+query, nil, 200, &list)
+	return list.Data
+}
+
+// members returns the members of the object of an event that are strings.
+func members(t *testing.T, d testkit.Delivery, subject string) map[string]any {
+	t.Helper()
+	var e map[string]json.RawMessage
+	var object map[string]any
+	err := json.Unmarshal(d.Body, &e)
+	if err == nil {
+		err = json.Unmarshal(e[subject], &object)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// A person keeps one id on all devices of a workspace, and after a restart; other workspaces do not see it.
+func TestContactsAreKnownByOneID(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c, other := k.Workspace("growth"), k.Workspace("growth")
+		hooks := c.Receive("message.received")
+		d, second := c.Link(phone), c.Link("+15550001112")
+		if err := k.Vendor.Rename(ann, "Ann"); err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []string{phone, "+15550001112"} {
+			if _, err := k.Vendor.Send(t.Context(), to, ann, "Hello"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := hooks.AwaitCount(postern.MessageReceived, 2)
+		id := members(t, got[0], "message")["contactId"]
+		if id == nil || members(t, got[1], "message")["contactId"] != id {
+			t.Fatalf("one person is %v and %v", id, members(t, got[1], "message")["contactId"])
+		}
+		k.Stop()
+		k.Boot()
+		c.Await(d.ID, postern.Connected)
+		c.Await(second.ID, postern.Connected)
+		list := contactList(c, "")
+		if len(list) != 1 || string(list[0].ID) != id || list[0].PhoneNumber != ann || list[0].LID == "" ||
+			list[0].Name != "Ann" || list[0].Names.Own != "Ann" || list[0].ChatID != ann || len(list[0].DeviceIDs) != 2 {
+			t.Fatalf("contacts are %+v", list)
+		}
+		send(c, d, ann, "And you?")
+		send(c, second, customer, "Hello")
+		if one := contactList(c, "?chatId="+url.QueryEscape(customer)); len(one) != 1 || one[0].Name != "" {
+			t.Errorf("who was written to is %+v", one)
+		}
+		if one := contactList(c, "?deviceId="+string(d.ID)); len(one) != 1 || one[0].ID != list[0].ID {
+			t.Errorf("the first device knows %+v", one)
+		}
+		limited := k.Key(c.Workspace, gateway.NewKey{
+			Name: "one", Devices: []postern.DeviceID{d.ID}, Scopes: []postern.Scope{postern.ContactsRead},
+		})
+		if one := contactList(limited, ""); len(one) != 1 || len(one[0].DeviceIDs) != 1 {
+			t.Errorf("a key of the first device sees %+v", one)
+		}
+		theirs := contactList(c, "?deviceId="+string(second.ID))[0].ID
+		for caller, status := range map[*testkit.Client]int{limited: 403, other: 403, c: 200} {
+			if a := caller.Do("GET", "/v1/contacts/"+string(theirs), nil); a.Status != status {
+				t.Errorf("got %d, want %d: %s", a.Status, status, a.Body)
+			}
+		}
+		if a := c.Do("GET", "/v1/contacts/ct_01JD8Z3NDEKTSV4RRFFQ69G5FA", nil); a.Status != http.StatusNotFound {
+			t.Errorf("an unknown id: %d", a.Status)
+		}
+	})
+}
+
+// A person whose number the network hides at first has one contact and one chat afterwards, whoever was known first.
+func TestAContactIsIdentified(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.received", "message.delivered", "contact.identified")
+		d := c.Link(phone)
+		says := func(hidden bool, text string, n int) map[string]any {
+			t.Helper()
+			if err := k.Vendor.Hide(ann, hidden); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.Vendor.Send(t.Context(), phone, ann, text); err != nil {
+				t.Fatal(err)
+			}
+			return members(t, hooks.AwaitCount(postern.MessageReceived, n)[n-1], "message")
+		}
+		first := says(true, "one", 1)
+		lid, _ := first["chatId"].(string)
+		if !strings.HasPrefix(lid, "lid:") || first["from"] != nil || first["contactId"] == nil {
+			t.Fatalf("the hidden message is %v", first)
+		}
+		c.AwaitMessage(send(c, d, lid, "two").ID, postern.Delivered)
+		shown := says(false, "three", 2)
+		if shown["chatId"] != ann || shown["contactId"] != first["contactId"] {
+			t.Errorf("the other message is %v", shown)
+		}
+		told := members(t, hooks.AwaitCount(postern.ContactIdentified, 1)[0], "contact")
+		if told["id"] != first["contactId"] || told["phoneNumber"] != ann || told["previousChatId"] != lid {
+			t.Errorf("contact.identified says %v", told)
+		}
+		c.AwaitMessage(send(c, d, lid, "four").ID, postern.Delivered)
+		want := "four three two one"
+		for _, chat := range []string{ann, lid} {
+			if got := textsOf(c, "?chatId="+url.QueryEscape(chat)); got != want {
+				t.Errorf("the chat %s has %q, want %q", chat, got, want)
+			}
+		}
+	})
+}
+
+// textsOf returns the texts of messages, newest first.
+func textsOf(c *testkit.Client, query string) string {
+	var list struct{ Data []postern.Message }
+	c.Call("GET", "/v1/messages"+query, nil, 200, &list)
+	texts := make([]string, len(list.Data))
+	for i, m := range list.Data {
+		texts[i] = m.Content.Text
+	}
+	return strings.Join(texts, " ")
+}
+
+// Two contacts that turn out to be one person are merged, and both ids find the one.
+func TestContactsAreMerged(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.received", "contact.identified")
+		d, second := c.Link(phone), c.Link("+15550001112")
+		if err := k.Vendor.Hide(ann, true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Vendor.Send(t.Context(), phone, ann, "one"); err != nil {
+			t.Fatal(err)
+		}
+		hidden := members(t, hooks.AwaitCount(postern.MessageReceived, 1)[0], "message")
+		send(c, second, ann, "two")
+		if got := len(contactList(c, "")); got != 2 {
+			t.Fatalf("there are %d contacts before the number is known", got)
+		}
+		if err := k.Vendor.Hide(ann, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Vendor.Send(t.Context(), phone, ann, "three"); err != nil {
+			t.Fatal(err)
+		}
+		told := members(t, hooks.AwaitCount(postern.ContactIdentified, 2)[0], "contact") // one for each device
+		var merged, one postern.KnownContact
+		c.Call("GET", "/v1/contacts/"+hidden["contactId"].(string), nil, 200, &merged)
+		c.Call("GET", "/v1/contacts/"+string(merged.ID), nil, 200, &one)
+		if merged.ID == "" || merged.ID != one.ID || told["id"] != string(one.ID) || len(one.DeviceIDs) != 2 {
+			t.Errorf("the merged contact is %+v, and %+v; the event says %v", merged, one, told)
+		}
+		if got := len(contactList(c, "")); got != 1 {
+			t.Errorf("there are %d contacts", got)
+		}
+		if got := textsOf(c, "?deviceId="+string(d.ID)+"&chatId="+url.QueryEscape(ann)); got != "three one" {
+			t.Errorf("the chat has %q", got)
+		}
+	})
+}
+
+// Whoever is erased is gone at once: the contact, the messages with their files and events, and what waits to be sent.
+// The person may write again, and is somebody new.
+func TestAPersonIsErased(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.received", "message.canceled")
+		d := c.Link(phone)
+		g, chat := newGroup(t, k, ann, phone)
+		said := map[string]any{}
+		for i, say := range []func() (string, error){
+			func() (string, error) {
+				c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{
+					"from": ann, "type": "document", "body": "secret",
+					"media": map[string]any{"data": []byte("secret file"), "mimeType": "text/plain", "filename": "a.txt"},
+				}, 200, nil)
+				return "", nil
+			},
+			func() (string, error) {
+				return k.Vendor.WriteInGroup(t.Context(), g.ID, ann, vendorsim.Content{
+					Type: vendorsim.TypeText, Body: "secret in the group",
+				})
+			},
+			func() (string, error) { return k.Vendor.Send(t.Context(), phone, customer, "stays") },
+		} {
+			if _, err := say(); err != nil {
+				t.Fatal(err)
+			}
+			got := members(t, hooks.AwaitCount(postern.MessageReceived, i+1)[i], "message")
+			said[got["body"].(string)] = got
+		}
+		mine := c.AwaitMessage(send(c, d, ann, "secret answer").ID, postern.Delivered)
+		var later postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": ann, "body": "secret later", "sendAt": postern.TimeOf(time.Now().Add(time.Hour)),
+		}, 202, &later)
+		file := said["secret"].(map[string]any)
+		id := file["contactId"].(string)
+		for range 2 {
+			c.Call("DELETE", "/v1/contacts/"+id, nil, 204, nil)
+		}
+		hooks.Await(postern.MessageCanceled)
+		c.Call("GET", "/v1/contacts/"+id, nil, 404, nil)
+		c.Call("GET", "/v1/messages/"+string(mine.ID), nil, 404, nil)
+		c.Call("GET", "/v1/messages/"+file["id"].(string), nil, 404, nil)
+		if a := c.Do("GET", "/v1/media/"+file["media"].(map[string]any)["id"].(string)+"/content", nil); a.Status == 200 {
+			t.Errorf("the file is still there: %d", a.Status)
+		}
+		if got := textsOf(c, ""); got != "stays" {
+			t.Errorf("the messages are %q", got)
+		}
+		testkit.Eventually(t, "the events have no content", func() (bool, any) {
+			a := c.Do("GET", "/v1/events?limit=200", nil)
+			return !strings.Contains(string(a.Body), "secret"), string(a.Body)
+		})
+		if got := len(contactList(c, "")); got != 1 {
+			t.Errorf("there are %d contacts", got)
+		}
+		if _, err := k.Vendor.Send(t.Context(), phone, ann, "again"); err != nil {
+			t.Fatal(err)
+		}
+		again := members(t, hooks.AwaitCount(postern.MessageReceived, 4)[3], "message")
+		if again["contactId"] == id || again["contactId"] == nil {
+			t.Errorf("the person is %v again", again["contactId"])
+		}
+		testkit.Eventually(t, "the new message stays", func() (bool, any) {
+			got := textsOf(c, "?chatId="+url.QueryEscape(ann))
+			return got == "again", got
+		})
+		if got := textsOf(c, "?chatId="+url.QueryEscape(chat)); got != "" {
+			t.Errorf("the group has %q", got)
+		}
+	})
+}
