@@ -41,6 +41,8 @@ type Content struct {
 	Secret bool `json:"secret,omitempty"`
 	// Expires are the seconds after which the message disappears; 0 is never.
 	Expires int `json:"expires,omitempty"`
+	// Invite is the invitation of a TypeInvite.
+	Invite *Invite `json:"invite,omitempty"`
 	// ReplyTo is the id on the network of the message to which this one replies.
 	ReplyTo string `json:"replyTo,omitempty"`
 
@@ -57,7 +59,16 @@ const (
 	TypePoll     = "poll"
 	// TypeTimer sets the timer of the chat's disappearing messages to Seconds; 0 turns it off.
 	TypeTimer = "timer"
+	// TypeInvite invites somebody to a group who does not let others add them.
+	TypeInvite = "groupInvite"
 )
+
+// Invite is an invitation to a group, for one person.
+type Invite struct {
+	Group string `json:"group"` // its id
+	Name  string `json:"name"`
+	Code  string `json:"code"`
+}
 
 // Location is a place; degrees north and east are positive.
 type Location struct {
@@ -135,6 +146,8 @@ func (c Content) check() error {
 		complete = len(c.Contacts) > 0
 	case TypePoll:
 		complete = c.Poll != nil
+	case TypeInvite:
+		complete = c.Invite != nil
 	}
 	if !complete {
 		return fmt.Errorf("%w: %q, or not without more members", ErrUnknownType, c.Type)
@@ -157,6 +170,10 @@ func (c Content) wire(info *waE2E.ContextInfo) *waE2E.Message {
 		return contactsToWire(c.Contacts, info)
 	case c.Poll != nil:
 		return pollToWire(*c.Poll, info)
+	case c.Invite != nil:
+		return &waE2E.Message{GroupInviteMessage: &waE2E.GroupInviteMessage{
+			GroupJID: new(c.Invite.Group + "@g.us"), GroupName: &c.Invite.Name, InviteCode: &c.Invite.Code,
+		}}
 	case c.Type == TypeTimer:
 		return &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
 			Type:                      waE2E.ProtocolMessage_EPHEMERAL_SETTING.Enum(),
@@ -255,6 +272,10 @@ func otherOf(msg *waE2E.Message, kind string) Content {
 	}
 	if c, ok := actionOf(msg); ok {
 		return c
+	}
+	if i := msg.GetGroupInviteMessage(); i != nil {
+		id, _, _ := strings.Cut(i.GetGroupJID(), "@")
+		return Content{Type: TypeInvite, Invite: &Invite{id, i.GetGroupName(), i.GetInviteCode()}}
 	}
 	switch p := msg.GetProtocolMessage(); {
 	case p != nil && p.GetType() == waE2E.ProtocolMessage_EPHEMERAL_SETTING:

@@ -49,14 +49,17 @@ type savedGroup struct {
 	// Holders are the companions that have the key with which a member's phone encrypts, by the member.
 	Holders map[number][]string `json:"holders,omitempty"`
 
-	Description   string        `json:"description,omitempty"`
-	DescriptionID string        `json:"descriptionId,omitempty"`
-	AnnounceOnly  bool          `json:"announceOnly,omitempty"`
-	AdminsEdit    bool          `json:"adminsEdit,omitempty"`
-	JoinApproval  bool          `json:"joinApproval,omitempty"`
-	Disappearing  int           `json:"disappearing,omitempty"`
-	Invite        string        `json:"invite,omitempty"`
-	Requests      []joinRequest `json:"requests,omitempty"`
+	Description   string            `json:"description,omitempty"`
+	DescriptionID string            `json:"descriptionId,omitempty"`
+	AnnounceOnly  bool              `json:"announceOnly,omitempty"`
+	AdminsEdit    bool              `json:"adminsEdit,omitempty"`
+	JoinApproval  bool              `json:"joinApproval,omitempty"`
+	Disappearing  int               `json:"disappearing,omitempty"`
+	Invite        string            `json:"invite,omitempty"`
+	Requests      []joinRequest     `json:"requests,omitempty"`
+	AddCodes      map[number]string `json:"addCodes,omitempty"` // for those who cannot be added
+	Picture       []byte            `json:"picture,omitempty"`  // JPEG
+	PictureID     string            `json:"pictureId,omitempty"`
 }
 
 func groupKey(id string) string { return "group/" + id }

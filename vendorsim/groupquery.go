@@ -109,11 +109,13 @@ func (v groupChats) apply(g *group, by number, ask waBinary.Node) ([]waBinary.No
 	if err != nil || len(who) == 0 {
 		return nil, err
 	}
-	return []waBinary.Node{outcomes(ask.Tag, who, failed)}, nil
+	answer := g.outcomes(ask.Tag, who, failed)
+	v.put(groupKey(g.saved.ID), g.saved)
+	return []waBinary.Node{answer}, nil
 }
 
 // outcomes returns the answer to a change, with the result for each participant.
-func outcomes(tag string, who []string, failed map[number]int) waBinary.Node {
+func (g *group) outcomes(tag string, who []string, failed map[number]int) waBinary.Node {
 	list := make([]number, len(who))
 	for i, text := range who {
 		list[i], _ = parseNumber(text)
@@ -126,12 +128,43 @@ func outcomes(tag string, who []string, failed map[number]int) waBinary.Node {
 		}
 		if failed[n] == statusForbidden {
 			child.Content = []waBinary.Node{{Tag: "add_request", Attrs: waBinary.Attrs{
-				"code": rand.Text()[:16], "expiration": now().Add(72 * time.Hour).Unix(),
+				"code": g.addCode(n), "expiration": now().Add(72 * time.Hour).Unix(),
 			}}}
 			node.GetChildren()[i] = child
 		}
 	}
 	return node
+}
+
+// addCode returns the code with which somebody who cannot be added may join.
+func (g *group) addCode(n number) string {
+	if g.saved.AddCodes == nil {
+		g.saved.AddCodes = map[number]string{}
+	}
+	if g.saved.AddCodes[n] == "" {
+		g.saved.AddCodes[n] = rand.Text()[:16]
+	}
+	return g.saved.AddCodes[n]
+}
+
+// AcceptInvite lets the phone of a number join a group by the invitation that was sent to it.
+func (v *Vendor) AcceptInvite(i Invite, who string) error {
+	n, err := knownNumber(who)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	g := v.groups[i.Group]
+	valid := g != nil && i.Code != "" && g.saved.AddCodes[n] == i.Code
+	if valid && !g.has(n) {
+		v.groupChats.enter(g, n, []number{n}, "invite")
+		v.put(groupKey(g.saved.ID), g.saved)
+	}
+	v.mu.Unlock()
+	if !valid {
+		return errInviteInvalid
+	}
+	return v.flush()
 }
 
 // create creates a group of the account of a companion.
@@ -159,15 +192,15 @@ func (v groupChats) create(by number, ask waBinary.Node) ([]waBinary.Node, error
 		}
 	}
 	g.saved.Members = append(g.saved.Members, added...)
-	v.put(groupKey(g.saved.ID), g.saved)
 	v.tell(g, g.saved.Members, by, waBinary.Node{Tag: "create", Content: []waBinary.Node{g.node()}})
 	node := g.node()
 	list := node.GetChildren()
 	for n := range failed {
-		missing := outcomes("", []string{n.String()}, failed)
+		missing := g.outcomes("", []string{n.String()}, failed)
 		list = append(list, missing.GetChildren()...)
 	}
 	node.Content = list
+	v.put(groupKey(g.saved.ID), g.saved)
 	return []waBinary.Node{node}, nil
 }
 
@@ -304,7 +337,7 @@ func (v groupChats) decide(g *group, by number, ask waBinary.Node) ([]waBinary.N
 		if action.Tag == "approve" {
 			v.enter(g, by, asked, "linked_group_join")
 		}
-		answers = append(answers, outcomes(action.Tag, who, failed))
+		answers = append(answers, g.outcomes(action.Tag, who, failed))
 	}
 	v.put(groupKey(g.saved.ID), g.saved)
 	return []waBinary.Node{{Tag: ask.Tag, Content: answers}}, nil

@@ -31,6 +31,7 @@ func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 		v.prekeys.fetchKeys(c, n)
 	case xmlns == "w:g2":
 		v.groupChats.answer(c, n, kind)
+	case xmlns == "w:profile:picture" && v.groupChats.pictures(c, n, kind):
 	case xmlns == "usync":
 		v.directory.usync(c, n)
 	case xmlns == "md" && subject == "remove-companion-device":

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -269,6 +270,10 @@ func routes() map[string]route {
 		"getGroup":           {"GET", 200, true, at(devices, member, aGroup, "")},
 		"updateGroup":        {"PATCH", 200, true, at(devices, member, aGroup, `{"subject":"Sales"}`)},
 		"changeParticipants": {"POST", 200, true, at(devices, member, aGroup+"/participants", `{"add":["+15551234567"]}`)},
+		"getGroupPicture":    {"GET", 200, true, at(devices, member, aGroup+"/picture", "")},
+		"setGroupPicture": {"PUT", 204, true, at(devices, member, aGroup+"/picture",
+			`{"media":{"data":"`+base64.StdEncoding.EncodeToString(jpegFile())+`","mimeType":"image/jpeg"}}`)},
+		"removeGroupPicture": {"DELETE", 204, true, at(devices, member, aGroup+"/picture", "")},
 		"getInvite":          {"GET", 200, true, at(devices, member, aGroup+"/invite", "")},
 		"resetInvite":        {"POST", 200, true, at(devices, member, aGroup+"/invite/reset", "{}")},
 		"listJoinRequests":   {"GET", 200, true, at(devices, member, aGroup+"/requests", "")},

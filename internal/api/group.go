@@ -2,9 +2,12 @@ package api
 
 import (
 	"context"
+	"reflect"
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // groups are the operations on the groups that a device is in.
@@ -28,11 +31,12 @@ type newGroup struct {
 	_            struct{} `additionalProperties:"false"`
 	Subject      string   `json:"subject" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Support"`
 	Participants []string `json:"participants" nullable:"false" maxItems:"1023" doc:"Who to add: numbers, or the lid of people whose number is hidden. The account itself is always in the group." example:"[\"+15551234567\"]"`
+	Invite       bool     `json:"invite,omitempty" doc:"Whether those who do not let others add them get a message with which they can join." example:"true"`
 }
 
 func (h groups) create(ctx context.Context, q *request, in *createGroupInput) (*made[gateway.CreatedGroup], error) {
 	c, err := h.gateway.Groups.Create(ctx, q.caller, in.ID, gateway.NewGroup{
-		Subject: in.Body.Subject, Participants: in.Body.Participants,
+		Subject: in.Body.Subject, Participants: in.Body.Participants, Invite: in.Body.Invite,
 	}, q.idem)
 	return answerMade(c, err, func(g gateway.CreatedGroup) string { return groupPath(in.ID, g.ChatID) })
 }
@@ -90,6 +94,7 @@ type participantsChange struct {
 	Remove  []string `json:"remove,omitempty" nullable:"false" maxItems:"1023" doc:"Who to remove." example:"[\"+15557654321\"]"`
 	Promote []string `json:"promote,omitempty" nullable:"false" maxItems:"1023" doc:"Who becomes an administrator." example:"[\"+15551234567\"]"`
 	Demote  []string `json:"demote,omitempty" nullable:"false" maxItems:"1023" doc:"Who is no longer an administrator." example:"[\"+15557654321\"]"`
+	Invite  bool     `json:"invite,omitempty" doc:"Whether those to add who do not let others add them get a message with which they can join." example:"true"`
 }
 
 // ParticipantOutcomes are the results of a change, one for each participant.
@@ -103,7 +108,38 @@ func (h groups) participants(ctx context.Context, q *request, in *participantsIn
 }
 
 func (b participantsChange) change() gateway.ParticipantsChange {
-	return gateway.ParticipantsChange{Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote}
+	return gateway.ParticipantsChange{Add: b.Add, Remove: b.Remove, Promote: b.Promote, Demote: b.Demote, Invite: b.Invite}
+}
+
+func (h groups) picture(ctx context.Context, q *request, in *OneGroup) (*output[postern.Media], error) {
+	return answer(h.gateway.Groups.Picture(ctx, q.caller, in.ID, in.ChatID))
+}
+
+type setPictureInput struct {
+	OneGroup
+
+	Body groupPicture
+}
+
+type groupPicture struct {
+	_     struct{}     `additionalProperties:"false"`
+	Media pictureMedia `json:"media" doc:"A picture that was uploaded or received, or the bytes themselves."`
+}
+
+// pictureMedia is the file of a picture.
+type pictureMedia newMedia
+
+// Schema returns the forms of newMedia except that of a URL.
+func (pictureMedia) Schema(r huma.Registry) *huma.Schema {
+	return formsOf(r, reflect.TypeFor[mediaByID](), reflect.TypeFor[mediaInline]())
+}
+
+func (h groups) setPicture(ctx context.Context, q *request, in *setPictureInput) (*nothing, error) {
+	return nil, h.gateway.Groups.SetPicture(ctx, q.caller, in.ID, in.ChatID, gateway.NewMedia(in.Body.Media))
+}
+
+func (h groups) removePicture(ctx context.Context, q *request, in *OneGroup) (*nothing, error) {
+	return nil, h.gateway.Groups.RemovePicture(ctx, q.caller, in.ID, in.ChatID)
 }
 
 func (h groups) invite(ctx context.Context, q *request, in *OneGroup) (*output[gateway.Invitation], error) {

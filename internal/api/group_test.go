@@ -1,8 +1,11 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"image"
+	"image/jpeg"
 	"net/http"
 	"testing"
 
@@ -97,7 +100,9 @@ func answerGroup(r asks.Request) asks.Outcome {
 		output = gateway.Invitation{URL: "https://chat.example.com/Jt3mHkq0s7c9oWf2Yv1xZb"}
 	case gateway.GroupRequests:
 		output = []postern.JoinRequest{{LID: who.LID, RequestedAt: 1795251600000}}
-	case gateway.GroupLeave:
+	case gateway.GroupPicture:
+		output = gateway.Picture{ID: "1", Bytes: jpegFile()}
+	case gateway.GroupLeave, gateway.GroupSetPicture:
 		output = struct{}{}
 	case gateway.GroupJoin:
 		output = gateway.JoinedGroup{ChatID: theGroup().ChatID, Status: "joined"}
@@ -137,4 +142,13 @@ func TestGroupRequestsAreChecked(t *testing.T) {
 	mine.do("POST", "/v1/devices/"+id+"/pause", "").want(http.StatusOK, "")
 	mine.do("GET", at, "").want(http.StatusOK, "")
 	mine.do("GET", "/v1/devices/"+id+aGroup, "").want(http.StatusConflict, postern.DeviceNotConnected)
+}
+
+// jpegFile is a small picture.
+func jpegFile() []byte {
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8)), nil); err != nil {
+		panic(err) // it is always the same
+	}
+	return b.Bytes()
 }

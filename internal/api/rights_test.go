@@ -25,6 +25,7 @@ func calls() map[string]string {
 		"listContacts": "Contacts.List", "getContact": "Contacts.Get", "eraseContact": "Contacts.Erase",
 		"listGroups": "Groups.List", "createGroup": "Groups.Create", "joinGroup": "Groups.Join", "getGroup": "Groups.Get",
 		"updateGroup": "Groups.Change", "changeParticipants": "Groups.ChangeParticipants", "getInvite": "Groups.Invite",
+		"getGroupPicture": "Groups.Picture", "setGroupPicture": "Groups.SetPicture", "removeGroupPicture": "Groups.RemovePicture",
 		"resetInvite": "Groups.ResetInvite", "listJoinRequests": "Groups.Requests",
 		"answerJoinRequests": "Groups.AnswerRequests", "leaveGroup": "Groups.Leave",
 		"sendMessage": "Messages.Send", "listMessages": "Messages.List", "getMessage": "Messages.Get", "getMessageTimeline": "Messages.Timeline",

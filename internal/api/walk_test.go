@@ -33,7 +33,7 @@ func walk() map[string]statuses {
 		"listChats": owned, "getChat": owned, "markChatRead": owned,
 		"askHistory": owned, "rememberInSandbox": owned,
 		"listContacts": owned, "getContact": owned, "eraseContact": owned,
-		"listGroups": owned, "createGroup": owned, "joinGroup": owned, "getGroup": owned, "updateGroup": owned, "changeParticipants": owned, "getInvite": owned, "resetInvite": owned, "listJoinRequests": owned, "answerJoinRequests": owned, "leaveGroup": owned,
+		"listGroups": owned, "createGroup": owned, "joinGroup": owned, "getGroup": owned, "updateGroup": owned, "changeParticipants": owned, "getGroupPicture": owned, "setGroupPicture": owned, "removeGroupPicture": owned, "getInvite": owned, "resetInvite": owned, "listJoinRequests": owned, "answerJoinRequests": owned, "leaveGroup": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned, "getMessageReceipts": owned,
 		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "starMessage": owned, "unstarMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
 		"uploadMedia": {403, 403, 201, 201}, "getMedia": owned, "getMediaContent": owned, "deleteMedia": owned,

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"strconv"
 	"unicode/utf8"
@@ -23,6 +24,8 @@ const (
 	GroupParticipants GroupAction = "group.participants"
 	GroupInvite       GroupAction = "group.invite"
 	GroupRequests     GroupAction = "group.requests"
+	GroupPicture      GroupAction = "group.picture"
+	GroupSetPicture   GroupAction = "group.picture.set"
 	GroupLeave        GroupAction = "group.leave"
 	GroupJoin         GroupAction = "group.join"
 )
@@ -34,8 +37,11 @@ type GroupInput struct {
 	Participants []string            `json:"participants,omitempty"`
 	Change       postern.GroupChange `json:"change,omitzero"`
 	Steps        []ParticipantStep   `json:"steps,omitempty"`
+	Invite       bool                `json:"invite,omitempty"` // those who cannot be added
 	Renew        bool                `json:"renew,omitempty"`
 	Code         string              `json:"code,omitempty"`
+	PictureID    string              `json:"pictureId,omitempty"` // of the picture that is known
+	Picture      []byte              `json:"picture,omitempty"`   // JPEG
 }
 
 // ParticipantStep is one thing to do with some participants.
@@ -48,6 +54,7 @@ type ParticipantStep struct {
 type NewGroup struct {
 	Subject      string   `json:"subject"`
 	Participants []string `json:"participants"`
+	Invite       bool     `json:"invite"` // sends those who do not let others add them an invitation
 }
 
 // CreatedGroup is a new group, with those who could not be added.
@@ -122,7 +129,7 @@ func (g Groups) Create(
 			return GroupInput{}, err
 		}
 		who, err := checkPeople("/participants", in.Participants)
-		return GroupInput{Subject: in.Subject, Participants: who}, err
+		return GroupInput{Subject: in.Subject, Participants: who, Invite: in.Invite}, err
 	})
 }
 
@@ -178,13 +185,14 @@ type ParticipantsChange struct {
 	Remove  []string `json:"remove"`
 	Promote []string `json:"promote"`
 	Demote  []string `json:"demote"`
+	Invite  bool     `json:"invite"` // sends those who do not let others add them an invitation
 }
 
 // ChangeParticipants changes who is in a group, and who is an administrator. It returns one outcome for each person.
 func (g Groups) ChangeParticipants(
 	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, in ParticipantsChange,
 ) ([]postern.ParticipantOutcome, error) {
-	return g.participants(ctx, c, id, chat, []people{
+	return g.participants(ctx, c, id, GroupInput{ChatID: chat, Invite: in.Invite}, []people{
 		{"/add", postern.AddParticipants, in.Add}, {"/remove", postern.RemoveParticipants, in.Remove},
 		{"/promote", postern.PromoteParticipants, in.Promote}, {"/demote", postern.DemoteParticipants, in.Demote},
 	})
@@ -194,7 +202,7 @@ func (g Groups) ChangeParticipants(
 func (g Groups) AnswerRequests(
 	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, approve, reject []string,
 ) ([]postern.ParticipantOutcome, error) {
-	return g.participants(ctx, c, id, chat, []people{
+	return g.participants(ctx, c, id, GroupInput{ChatID: chat}, []people{
 		{"/approve", postern.ApproveParticipants, approve}, {"/reject", postern.RejectParticipants, reject},
 	})
 }
@@ -207,12 +215,11 @@ type people struct {
 }
 
 func (g Groups) participants(
-	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, list []people,
+	ctx context.Context, c access.Caller, id postern.DeviceID, in GroupInput, list []people,
 ) ([]postern.ParticipantOutcome, error) {
 	if err := c.Permit(postern.ContactsWrite); err != nil {
 		return nil, err
 	}
-	in := GroupInput{ChatID: chat}
 	for _, p := range list {
 		who, err := checkPeople(p.pointer, p.who)
 		if err != nil {
@@ -245,6 +252,122 @@ func (g Groups) ResetInvite(
 		return Invitation{}, err
 	}
 	return askGroup[Invitation](ctx, g, c, id, GroupInvite, GroupInput{ChatID: chat, Renew: true})
+}
+
+// Picture is the picture of a group as the live session of a device has read it.
+type Picture struct {
+	ID    string `json:"id"`    // on the network; "" if there is none
+	Bytes []byte `json:"bytes"` // nil if the picture is the one that was known
+}
+
+// Picture returns the file of a group's picture. The network is asked whether it is still the same one.
+func (g Groups) Picture(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) (file postern.Media, err error) {
+	if err := c.Permit(postern.ContactsRead, postern.MessagesRead); err != nil {
+		return file, err
+	}
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return file, err
+	}
+	if chat, err = groupChat(chat); err != nil {
+		return file, err
+	}
+	known, file, err := g.knownPicture(ctx, c, id, chat)
+	if err != nil {
+		return file, err
+	}
+	got, err := askGroup[Picture](ctx, g, c, id, GroupPicture, GroupInput{ChatID: chat, PictureID: known})
+	switch {
+	case err != nil:
+		return postern.Media{}, err
+	case got.ID == "":
+		return postern.Media{}, postern.Errorf(postern.NotFound, "the group has no picture")
+	case len(got.Bytes) == 0:
+		return file, nil
+	}
+	return g.keepPicture(ctx, c, id, chat, got)
+}
+
+// knownPicture returns the picture of a group as it was last read, and its file; "" if the file is no longer there.
+func (g Groups) knownPicture(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) (known string, file postern.Media, err error) {
+	known, media, err := g.groups().Picture(ctx, c.Workspace(), id, chat)
+	if err != nil || known == "" {
+		return "", file, err
+	}
+	row, err := g.db.Media.Get(ctx, c.Workspace(), media)
+	switch {
+	case postern.ReasonOf(err) == postern.NotFound, err == nil && row.Status != postern.MediaReady:
+		return "", file, nil
+	}
+	return known, row.Media, err
+}
+
+func (g Groups) keepPicture(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, p Picture,
+) (postern.Media, error) {
+	room, err := g.db.Blobs.Storage(ctx, c.Workspace())
+	if err != nil {
+		return postern.Media{}, err
+	}
+	row, err := g.take(ctx, c, bytes.NewReader(p.Bytes), "group.jpg", room, func(row store.MediaRow) error {
+		row.DeviceID = id
+		return g.db.Media.Add(ctx, row, nil)
+	})
+	if err == nil {
+		err = g.groups().SetPicture(ctx, c.Workspace(), id, chat, p.ID, row.ID)
+	}
+	return row.Media, err
+}
+
+// SetPicture makes a file the picture of a group.
+func (g Groups) SetPicture(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, media NewMedia,
+) error {
+	if err := c.Permit(postern.ContactsWrite, postern.MessagesRead); err != nil {
+		return err
+	}
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return err
+	}
+	jpeg, err := g.avatar(ctx, c, &media)
+	if err == nil {
+		_, err = askGroup[struct{}](ctx, g, c, id, GroupSetPicture, GroupInput{ChatID: chat, Picture: jpeg})
+	}
+	return err
+}
+
+// RemovePicture removes the picture of a group.
+func (g Groups) RemovePicture(ctx context.Context, c access.Caller, id postern.DeviceID, chat string) error {
+	if err := c.Permit(postern.ContactsWrite); err != nil {
+		return err
+	}
+	_, err := askGroup[struct{}](ctx, g, c, id, GroupSetPicture, GroupInput{ChatID: chat})
+	return err
+}
+
+// avatar makes the picture of a group or a person of a file.
+func (g *core) avatar(ctx context.Context, c access.Caller, media *NewMedia) (jpeg []byte, err error) {
+	if g.library == nil {
+		return nil, postern.Errorf(postern.Unavailable, "this server takes no files")
+	}
+	row, err := g.file(ctx, c, NewMessage{Media: media})
+	if err != nil {
+		return nil, err
+	}
+	if media.Data != nil { // the network has it from now on
+		defer func() {
+			if removed := g.remove(context.WithoutCancel(ctx), row); removed != nil {
+				g.log.WarnContext(ctx, "the file of a picture is removed later", "media", row.ID, "error", removed)
+			}
+		}()
+	}
+	if row.Status != postern.MediaReady {
+		return nil, postern.Invalid("/media/id", "the file is %s; wait until it is ready", row.Status)
+	}
+	return g.library.Avatar(ctx, c.Workspace(), row.Media)
 }
 
 // Requests lists who wants to join a group.
@@ -283,17 +406,22 @@ func (g Groups) Join(
 func askGroup[T any](
 	ctx context.Context, g Groups, c access.Caller, id postern.DeviceID, action GroupAction, in GroupInput,
 ) (answer T, err error) {
-	made, err := askOnce[T](ctx, g.core, c, id, nil, string(action), func() (GroupInput, error) {
+	made, err := askOnce[T](ctx, g.core, c, id, nil, string(action), func() (_ GroupInput, err error) {
 		if in.ChatID != "" {
-			chat, err := postern.ParseChat(in.ChatID)
-			if err != nil || !postern.IsGroup(chat) {
-				return in, postern.Errorf(postern.NotFound, "there is no such group; its id begins with group:")
-			}
-			in.ChatID = chat
+			in.ChatID, err = groupChat(in.ChatID)
 		}
-		return in, nil
+		return in, err
 	})
 	return made.Value, err
+}
+
+// groupChat returns the chat of a group in its usual form.
+func groupChat(text string) (string, error) {
+	chat, err := postern.ParseChat(text)
+	if err != nil || !postern.IsGroup(chat) {
+		return "", postern.Errorf(postern.NotFound, "there is no such group; its id begins with group:")
+	}
+	return chat, nil
 }
 
 func (g *core) groups() groups.Table { return groups.Of(g.db) }

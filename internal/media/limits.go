@@ -20,6 +20,9 @@ const (
 	maxAnySticker = 1_000_000 // bytes of a sticker that is sent as it is
 	stickerFile   = "image/webp"
 
+	avatarSide    = 640 // pixels of the picture of a group, as the vendor's apps make it
+	avatarQuality = 85
+
 	maxVoice     = 2 * time.Hour
 	voiceBitrate = 24_000                                         // bits per second
 	maxVoiceFile = int64(maxVoice/time.Second) * voiceBitrate / 4 // bytes; twice of what is expected

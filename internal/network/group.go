@@ -18,14 +18,22 @@ type Groups interface {
 	Get(ctx context.Context, chat string) (postern.Group, error)
 	// Unknown returns how many numbers Create and ChangeParticipants have to look up on the network before they add them.
 	Unknown(ctx context.Context, who []string) (int, error)
-	// Create creates a group. The outcomes are those of participants that could not be added.
-	Create(ctx context.Context, subject string, participants []string) (postern.Group, []postern.ParticipantOutcome, error)
+	// Create creates a group. The outcomes are those of participants that could not be added; if invite is true, those of
+	// them whose settings forbid it get a message with which they can join.
+	Create(
+		ctx context.Context, subject string, participants []string, invite bool,
+	) (postern.Group, []postern.ParticipantOutcome, error)
 	// Change changes one thing after the other, and stops at the first that is refused.
 	Change(ctx context.Context, chat string, c postern.GroupChange) error
-	// ChangeParticipants returns one outcome for each participant.
+	// ChangeParticipants returns one outcome for each participant. invite is as in Create, for those to add.
 	ChangeParticipants(
-		ctx context.Context, chat string, action postern.ParticipantAction, who []string,
+		ctx context.Context, chat string, action postern.ParticipantAction, who []string, invite bool,
 	) ([]postern.ParticipantOutcome, error)
+	// Picture returns the picture of a group: its bytes, and its name on the network. Without bytes, the picture is the one
+	// with the name known, or the name is "" and there is none.
+	Picture(ctx context.Context, chat, known string) (id string, picture []byte, err error)
+	// SetPicture sets the picture of a group, a square JPEG; nil removes it.
+	SetPicture(ctx context.Context, chat string, jpeg []byte) error
 	// Invite returns the address of the invitation to a group, or that of a new one in place of it.
 	Invite(ctx context.Context, chat string, renew bool) (url string, err error)
 	// Requests returns who wants to join a group.
@@ -51,6 +59,7 @@ var (
 	ErrNoSuchCall    = errors.New("no such call rings")
 	ErrInviteUseless = errors.New("the invitation is not valid, or was replaced")
 	ErrTooManyAsks   = errors.New("the network limits how often it is asked")
+	ErrBadPicture    = errors.New("the network does not take the picture")
 	ErrGroupRefused  = errors.New("the network refused the request")
 )
 

@@ -95,6 +95,8 @@ type ParticipantOutcome struct {
 	LID         Maybe             `json:"lid" nullable:"true" doc:"Identifies the person, if the network has said how." example:"lid:123456789012345"`
 	Action      ParticipantAction `json:"action" enum:"add,remove,promote,demote,approve,reject" doc:"What was asked for." example:"add"`
 	Status      string            `json:"status" enum:"done,unchanged,not-allowed,not-found,failed" doc:"done; unchanged: nothing had to be done, or the person left the group recently; not-allowed: the person does not let others add them, so send them the invitation; not-found: the person is not on the network, not in the group, or did not ask to join; failed: the network refused it for another reason." example:"done"`
+
+	Invited bool `json:"invited,omitzero" doc:"True if the person did not let others add them and was sent a message with which they can join; otherwise absent." example:"true"`
 }
 
 // The outcomes of a participant.

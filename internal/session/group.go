@@ -32,6 +32,11 @@ func (l asked) groupRequest(ctx context.Context, r requests.Request) (any, error
 		return gateway.Invitation{URL: url}, err
 	case gateway.GroupRequests:
 		return g.Requests(ctx, in.ChatID)
+	case gateway.GroupPicture:
+		id, picture, err := g.Picture(ctx, in.ChatID, in.PictureID)
+		return gateway.Picture{ID: id, Bytes: picture}, err
+	case gateway.GroupSetPicture:
+		return struct{}{}, g.SetPicture(ctx, in.ChatID, in.Picture)
 	case gateway.GroupLeave:
 		return struct{}{}, g.Leave(ctx, in.ChatID)
 	case gateway.GroupJoin:
@@ -86,7 +91,7 @@ func (l asked) createGroup(ctx context.Context, in gateway.GroupInput) (any, err
 	if err := l.lookUp(ctx, in.Participants); err != nil {
 		return nil, err
 	}
-	g, outcomes, err := l.session.Groups().Create(ctx, in.Subject, in.Participants)
+	g, outcomes, err := l.session.Groups().Create(ctx, in.Subject, in.Participants, in.Invite)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +122,7 @@ func (l asked) changeGroup(ctx context.Context, in gateway.GroupInput) (any, err
 func (l asked) changeParticipants(ctx context.Context, in gateway.GroupInput) (any, error) {
 	all := []postern.ParticipantOutcome{}
 	for i, step := range in.Steps {
-		outcomes, err := l.changeSome(ctx, in.ChatID, step)
+		outcomes, err := l.changeSome(ctx, in, step)
 		if err != nil && i == 0 {
 			return nil, err
 		}
@@ -130,14 +135,14 @@ func (l asked) changeParticipants(ctx context.Context, in gateway.GroupInput) (a
 }
 
 func (l asked) changeSome(
-	ctx context.Context, chat string, step gateway.ParticipantStep,
+	ctx context.Context, in gateway.GroupInput, step gateway.ParticipantStep,
 ) ([]postern.ParticipantOutcome, error) {
 	if step.Action.LooksUp() {
 		if err := l.lookUp(ctx, step.Who); err != nil {
 			return nil, err
 		}
 	}
-	return l.session.Groups().ChangeParticipants(ctx, chat, step.Action, step.Who)
+	return l.session.Groups().ChangeParticipants(ctx, in.ChatID, step.Action, step.Who, in.Invite)
 }
 
 func failed(step gateway.ParticipantStep) []postern.ParticipantOutcome {

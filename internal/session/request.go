@@ -118,6 +118,8 @@ func refusedFor(err error) (postern.Reason, string) {
 		return postern.NotFound, "no such call rings; it may have ended"
 	case errors.Is(err, network.ErrInviteUseless):
 		return postern.InviteNotValid, network.ErrInviteUseless.Error()
+	case errors.Is(err, network.ErrBadPicture):
+		return postern.NetworkRefused, network.ErrBadPicture.Error()
 	case errors.Is(err, network.ErrTooManyAsks):
 		return postern.RateLimited, "the network limits how often it is asked; wait some minutes"
 	case errors.Is(err, network.ErrGroupRefused):

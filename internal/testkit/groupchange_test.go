@@ -1,8 +1,13 @@
 package testkit_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -267,4 +272,104 @@ func TestGroupIsCreatedOnce(t *testing.T) {
 			t.Error(a.Status, string(a.Body))
 		}
 	}
+}
+
+// Those who do not let others add them get a message with which they can join, if the caller asks for it.
+func TestThoseWhoCannotBeAddedAreInvited(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("group.participants", "message.received")
+		d := linked(t, k, c)
+		var made gateway.CreatedGroup
+		c.Call("POST", path(d, "/groups"), map[string]any{"subject": "Support", "participants": []string{private}}, 201, &made)
+		if len(made.Outcomes) != 1 || made.Outcomes[0].Invited || len(k.Vendor.Shown(private)) != 0 {
+			t.Errorf("nobody asked for an invitation: %+v", made.Outcomes)
+		}
+		var outcomes struct{ Data []postern.ParticipantOutcome }
+		at := path(d, "/groups/"+made.ChatID)
+		c.Call("POST", at+"/participants", map[string]any{"add": []string{ann, private}, "invite": true}, 200, &outcomes)
+		for _, o := range outcomes.Data {
+			if o.Invited != (o.PhoneNumber == private) {
+				t.Errorf("an outcome is %+v", o)
+			}
+		}
+		shown := k.Vendor.Shown(private)
+		if len(shown) != 1 || shown[0].Invite == nil || shown[0].Invite.Name != "Support" || shown[0].From != phone {
+			t.Fatalf("the phone shows %+v", shown)
+		}
+		if err := k.Vendor.AcceptInvite(*shown[0].Invite, private); err != nil {
+			t.Fatal(err)
+		}
+		wantGroups(t, hooks, postern.GroupParticipants, "Support add [] ["+ann+"] by "+phone+", 2 members, owner",
+			"Support add [] ["+private+"] by "+private+", 3 members, owner")
+		c.Call("POST", path(d, "/groups"), map[string]any{
+			"subject": "Sales", "participants": []string{private}, "invite": true,
+		}, 201, &made)
+		if len(made.Outcomes) != 1 || !made.Outcomes[0].Invited || len(k.Vendor.Shown(private)) != 2 {
+			t.Errorf("the outcomes are %+v", made.Outcomes)
+		}
+		_, err := k.Vendor.SendContent(t.Context(), phone, ann, vendorsim.Content{
+			Type: vendorsim.TypeInvite, Invite: &vendorsim.Invite{Group: "120300", Name: "Theirs", Code: "x"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e struct{ Message postern.Message }
+		decode(t, hooks.AwaitCount(postern.MessageReceived, 1)[0], &e)
+		if e.Message.Content.Kind != postern.KindUnsupported || e.Message.Content.UnknownKind != "groupInvite" {
+			t.Errorf("received %+v", e.Message.Content)
+		}
+	})
+}
+
+// The picture of a group is set, read as a file of the device, and removed. It is fetched again only when it has changed.
+func TestGroupPictures(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := linked(t, k, c)
+		g := k.Vendor.Groups(phone)[0]
+		at := path(d, "/groups/group:"+g.ID+"/picture")
+		c.Call("GET", at, nil, 404, nil)
+		wide := encodeTo(t, png.Encode, image.NewGray(image.Rect(0, 0, 1500, 900)))
+		c.Call("PUT", at, map[string]any{"media": map[string]any{"data": wide, "mimeType": "image/png"}}, 204, nil)
+		sent, err := jpeg.Decode(bytes.NewReader(k.Vendor.GroupPicture(g.ID)))
+		if err != nil || sent.Bounds().Dx() != 640 || sent.Bounds().Dy() != 640 {
+			t.Fatalf("the phones see %v, %v", sent, err)
+		}
+		var first, same, other postern.Media
+		c.Call("GET", at, nil, 200, &first)
+		if first.MIMEType != "image/jpeg" || first.Width != 640 {
+			t.Errorf("the file is %+v", first)
+		}
+		if a := c.Do("GET", "/v1/media/"+string(first.ID)+"/content", nil); !bytes.Equal(a.Body, k.Vendor.GroupPicture(g.ID)) {
+			t.Errorf("the content has %d bytes: %d", len(a.Body), a.Status)
+		}
+		c.Call("GET", at, nil, 200, &same)
+		if err := k.Vendor.SetGroupPicture(g.ID, ann, encodeTo(t, asJPEG, image.NewGray(image.Rect(0, 0, 96, 96)))); err != nil {
+			t.Fatal(err)
+		}
+		c.Call("GET", at, nil, 200, &other)
+		if same.ID != first.ID || other.ID == first.ID || other.Width != 96 {
+			t.Errorf("the files are %+v, %+v and %+v", first, same, other)
+		}
+		if err := k.Vendor.ChangeGroup(g.ID, ann, vendorsim.GroupChange{AdminsEdit: new(true)}); err != nil {
+			t.Fatal(err)
+		}
+		c.Call("DELETE", at, nil, 409, nil)
+		if err := k.Vendor.ChangeGroup(g.ID, ann, vendorsim.GroupChange{AdminsEdit: new(false)}); err != nil {
+			t.Fatal(err)
+		}
+		c.Call("DELETE", at, nil, 204, nil)
+		c.Call("GET", at, nil, 404, nil)
+		c.Call("PUT", at, map[string]any{"media": map[string]any{"data": []byte("text"), "mimeType": "image/png"}}, 422, nil)
+	})
+}
+
+func encodeTo(t *testing.T, encode func(io.Writer, image.Image) error, img image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }

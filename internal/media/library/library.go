@@ -335,6 +335,16 @@ func (l *Library) Thumbnail(ctx context.Context, r io.Reader, limit int64) ([]by
 	return p.Thumbnail, errors.Join(err, p.Remove())
 }
 
+// Avatar makes the picture of a group or a person of a file that is ready; see [media.Converter.Avatar].
+func (l *Library) Avatar(ctx context.Context, ws postern.WorkspaceID, m postern.Media) ([]byte, error) {
+	f, err := l.fetch(ctx, ws, m)
+	if err != nil {
+		return nil, err
+	}
+	defer Discard(f)
+	return l.converter.For(ws).Avatar(ctx, f.Name())
+}
+
 // fetch copies a file that is ready into one in transit.
 func (l *Library) fetch(ctx context.Context, ws postern.WorkspaceID, m postern.Media) (*os.File, error) {
 	r, err := l.Open(ctx, ws, m)

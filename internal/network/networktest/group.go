@@ -23,7 +23,7 @@ func (noGroups) Unknown(context.Context, []string) (int, error) { return 0, nil 
 
 // Create refuses.
 func (noGroups) Create(
-	context.Context, string, []string,
+	context.Context, string, []string, bool,
 ) (postern.Group, []postern.ParticipantOutcome, error) {
 	return postern.Group{}, nil, &network.GroupRefused{Why: network.ErrGroupRefused}
 }
@@ -33,7 +33,7 @@ func (noGroups) Change(context.Context, string, postern.GroupChange) error { ret
 
 // ChangeParticipants refuses.
 func (noGroups) ChangeParticipants(
-	context.Context, string, postern.ParticipantAction, []string,
+	context.Context, string, postern.ParticipantAction, []string, bool,
 ) ([]postern.ParticipantOutcome, error) {
 	return nil, none()
 }
@@ -74,3 +74,11 @@ func (*fakeSession) ReadHistory(context.Context, network.Ref, network.HistoryRea
 
 // AskHistory asks in vain.
 func (*fakeSession) AskHistory(context.Context, network.HistoryRequest) error { return nil }
+
+// Picture fails.
+func (noGroups) Picture(context.Context, string, string) (string, []byte, error) {
+	return "", nil, none()
+}
+
+// SetPicture fails.
+func (noGroups) SetPicture(context.Context, string, []byte) error { return none() }

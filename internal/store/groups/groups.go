@@ -67,6 +67,28 @@ func (t Table) Role(
 	return g.Role, err
 }
 
+// Picture returns which picture of a group was last read, and its file; "" if none was.
+func (t Table) Picture(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat string,
+) (picture string, file postern.MediaID, err error) {
+	err = t.db.One(ctx, `SELECT picture_id, picture_media FROM chat_group WHERE workspace_id = $1 AND device_id = $2
+		AND chat_id = $3`, ws, id, chat).Scan(&picture, &file)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", "", nil
+	}
+	return picture, file, err
+}
+
+// SetPicture notes which picture of a group was read, and its file. It does nothing for a group that is not known.
+func (t Table) SetPicture(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat, picture string, file postern.MediaID,
+) error {
+	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+		return tx.Exec(`UPDATE chat_group SET picture_id = $4, picture_media = $5 WHERE workspace_id = $1
+			AND device_id = $2 AND chat_id = $3`, ws, id, chat, picture, file)
+	}))
+}
+
 // Listed reports whether the groups of an account were listed.
 func (t Table) Listed(ctx context.Context, id postern.DeviceID, account string) (bool, error) {
 	return t.db.Exists(ctx, `SELECT count(*) FROM group_list WHERE device_id = $1 AND account = $2`, id, account)

@@ -222,9 +222,12 @@ func setTimer(ctx context.Context, cli *whatsmeow.Client, jid types.JID, seconds
 // refusal returns the error of a request about a group.
 func refusal(err error) error {
 	var iq *whatsmeow.IQError
+	var refused *network.GroupRefused
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refused):
+		return refused
 	case errors.Is(err, whatsmeow.ErrInviteLinkRevoked), errors.Is(err, whatsmeow.ErrInviteLinkInvalid):
 		return &network.GroupRefused{Why: network.ErrInviteUseless}
 	case errors.Is(err, whatsmeow.ErrNotConnected):

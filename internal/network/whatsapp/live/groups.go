@@ -4,6 +4,7 @@ package live
 
 import (
 	"context"
+	"slices"
 
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -74,7 +75,7 @@ type made struct {
 
 // Create creates a group.
 func (g Groups) Create(
-	ctx context.Context, subject string, participants []string,
+	ctx context.Context, subject string, participants []string, invite bool,
 ) (postern.Group, []postern.ParticipantOutcome, error) {
 	m, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (made, error) {
 		people, missing, err := find(ctx, cli, participants, true)
@@ -87,8 +88,11 @@ func (g Groups) Create(
 		}
 		failed, in := refused(info.Participants)
 		info.Participants = in
-		return made{Info(info, Own(cli)), append(
-			notFound(missing, postern.AddParticipants), outcomes(ctx, cli, failed, postern.AddParticipants)...)}, nil
+		list := outcomes(ctx, cli, failed, postern.AddParticipants)
+		if invite {
+			inviteEach(ctx, cli, info, failed, list)
+		}
+		return made{Info(info, Own(cli)), append(notFound(missing, postern.AddParticipants), list...)}, nil
 	})
 	return m.group, m.outcomes, err
 }
@@ -146,7 +150,7 @@ func set[T any](to *T, do func(T) error) func() error {
 
 // ChangeParticipants adds, removes, promotes or demotes members, or answers those who want to join.
 func (g Groups) ChangeParticipants(
-	ctx context.Context, chat string, action postern.ParticipantAction, who []string,
+	ctx context.Context, chat string, action postern.ParticipantAction, who []string, invite bool,
 ) ([]postern.ParticipantOutcome, error) {
 	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.ParticipantOutcome, error) {
 		people, missing, err := find(ctx, cli, who, action.LooksUp())
@@ -154,7 +158,14 @@ func (g Groups) ChangeParticipants(
 			return notFound(missing, action), err
 		}
 		list, err := change(ctx, cli, address(chat), people, action)
-		return append(notFound(missing, action), outcomes(ctx, cli, list, action)...), err
+		all := outcomes(ctx, cli, list, action)
+		if invite && slices.ContainsFunc(list, isInvitable) {
+			info, err := cli.GetGroupInfo(ctx, address(chat))
+			if err == nil {
+				inviteEach(ctx, cli, info, list, all)
+			}
+		}
+		return append(notFound(missing, action), all...), err
 	})
 }
 
