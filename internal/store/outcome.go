@@ -384,6 +384,7 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 		return err
 	}
 	before := make(map[*postern.Message]postern.MessageStatus, len(messages))
+	left := countdown{t, map[postern.MessageID]int{}}
 	var events []eventAt
 	for _, o := range all {
 		m := messages[sentAs{o.DeviceID, db.Clean(o.NetworkID)}]
@@ -391,7 +392,7 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 			continue // not sent by Postern, or to somebody else
 		}
 		was := m.Status
-		steps, err := o.apply(t, m)
+		steps, err := o.apply(left, m)
 		if err != nil {
 			return err
 		}
@@ -400,10 +401,43 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 		}
 		events = append(events, steps...)
 	}
-	if err := saveMoved(t, before); err != nil {
+	if err := errors.Join(left.save(), saveMoved(t, before)); err != nil {
 		return err
 	}
 	return recordEvents(t, events)
+}
+
+// countdown knows how many recipients of messages to groups have not confirmed the next status. So the receipts of a
+// message are counted once for each status, and not at each of them.
+type countdown struct {
+	t    *db.Tx
+	left map[postern.MessageID]int
+}
+
+const readLeft = `SELECT coalesce((SELECT receipts FROM receipt_left WHERE message_id = $1), 0)`
+
+// isDue takes a recipient into account who has confirmed the next status, and reports whether all are to be counted.
+func (c countdown) isDue(id postern.MessageID) (bool, error) {
+	left, known := c.left[id]
+	if !known {
+		if err := c.t.Row(readLeft, []any{id}, &left); err != nil {
+			return false, err
+		}
+	}
+	c.left[id] = left - 1
+	return left <= 1, nil
+}
+
+const writeLeft = `INSERT INTO receipt_left (message_id, receipts) VALUES ($1, $2)
+	ON CONFLICT (message_id) DO UPDATE SET receipts = excluded.receipts`
+
+func (c countdown) save() error {
+	for id, left := range c.left {
+		if err := c.t.Exec(writeLeft, id, max(left, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var saveReceipts = db.NewStatement("message, reached, sent, delivered, read, played",
@@ -448,18 +482,44 @@ func (list receipts) messages(t *db.Tx) (map[sentAs]*postern.Message, error) {
 }
 
 // apply records the receipt. In a group, a message has the status that all recipients have confirmed.
-func (o Receipt) apply(t *db.Tx, m *postern.Message) (events []eventAt, err error) {
+func (o Receipt) apply(c countdown, m *postern.Message) (events []eventAt, err error) {
 	if o.Member == "" {
 		return o.move(m)
 	}
-	err = t.Exec(recordReceipt, m.ID, o.Member, o.Number, o.At, o.has(postern.Read), o.has(postern.Played))
+	isNews, err := o.isNews(c.t, m)
 	if err != nil {
 		return nil, err
 	}
-	if o.Status, err = confirmedByAll(t, m.ID); err != nil || o.Status == "" {
+	err = c.t.Exec(recordReceipt, m.ID, o.Member, o.Number, o.At, o.has(postern.Read), o.has(postern.Played))
+	if err != nil || !isNews {
+		return nil, err
+	}
+	if due, err := c.isDue(m.ID); !due {
+		return nil, err
+	}
+	o.Status, c.left[m.ID], err = confirmedByAll(c.t, m.ID)
+	if err != nil || o.Status == "" {
 		return nil, err
 	}
 	return o.move(m)
+}
+
+// isNews reports whether it is the first receipt by which a member confirms the next status of a message.
+func (o Receipt) isNews(t *db.Tx, m *postern.Message) (bool, error) {
+	var read, played postern.Time
+	err := t.Row(`SELECT read_at, played_at FROM receipt WHERE message_id = $1 AND member = $2`, []any{m.ID, o.Member},
+		&read, &played)
+	known := !errors.Is(err, sql.ErrNoRows)
+	if err != nil && known {
+		return false, err
+	}
+	switch {
+	case m.Status.Rank() < postern.Delivered.Rank():
+		return !known, nil
+	case m.Status == postern.Delivered:
+		return o.has(postern.Read) != 0 && read == 0, nil
+	}
+	return o.has(postern.Played) != 0 && played == 0, nil
 }
 
 // has returns the time of a status if the receipt includes it, and 0 otherwise.
@@ -478,27 +538,32 @@ const recordReceipt = `INSERT INTO receipt (message_id, member, number, delivere
 	played_at = CASE WHEN receipt.played_at = 0 THEN excluded.played_at ELSE receipt.played_at END`
 
 // confirmedByAll returns the furthest status that all recipients of a message to a group have confirmed; "" for none,
-// and before it is known who they are.
-func confirmedByAll(t *db.Tx, id postern.MessageID) (s postern.MessageStatus, err error) {
+// and before it is known who they are. left is how many have not confirmed the status after it.
+func confirmedByAll(t *db.Tx, id postern.MessageID) (s postern.MessageStatus, left int, err error) {
 	var all, delivered, read, played int
 	err = t.Row(`SELECT (SELECT recipients FROM message WHERE id = $1), count(*),
 		coalesce(sum(CASE WHEN read_at > 0 THEN 1 ELSE 0 END), 0),
 		coalesce(sum(CASE WHEN played_at > 0 THEN 1 ELSE 0 END), 0)
 		FROM receipt WHERE message_id = $1`, []any{id}, &all, &delivered, &read, &played)
 	switch {
-	case err != nil || all == 0 || delivered < all:
-		return "", err
+	case err != nil || all == 0:
+		return "", 0, err
+	case delivered < all:
+		return "", all - delivered, nil
 	case played >= all:
-		return postern.Played, nil
+		return postern.Played, all, nil
 	case read >= all:
-		return postern.Read, nil
+		return postern.Read, all - played, nil
 	}
-	return postern.Delivered, nil
+	return postern.Delivered, all - read, nil
 }
 
 // advanceInGroup gives a message to a group the status that all recipients have confirmed.
 func advanceInGroup(t *db.Tx, m *postern.Message, at postern.Time) error {
-	status, err := confirmedByAll(t, m.ID)
+	status, left, err := confirmedByAll(t, m.ID)
+	if err == nil {
+		err = countdown{t, map[postern.MessageID]int{m.ID: left}}.save()
+	}
 	if err != nil || status == "" {
 		return err
 	}
