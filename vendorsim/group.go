@@ -91,14 +91,16 @@ func (v *Vendor) CreateGroup(subject string, members ...string) (Group, error) {
 	s := savedGroup{
 		ID: newGroupID(), Subject: subject, Created: now(), Holders: map[number][]string{}, Invite: newInvite(),
 	}
+	known := map[number]bool{}
 	for _, text := range members {
 		n, err := knownNumber(text)
 		if err != nil {
 			return Group{}, err
 		}
-		if !slices.Contains(s.Members, n) {
+		if !known[n] {
 			s.Members = append(s.Members, n)
 		}
+		known[n] = true
 	}
 	if len(s.Members) == 0 {
 		return Group{}, fmt.Errorf("%w: a group needs one", ErrNotMember)

@@ -269,6 +269,22 @@ func (v groupChats) tell(g *group, to []number, by number, child waBinary.Node) 
 	}
 }
 
+// ForgeGroupNotice sends the companions of a linked account a notice about a group, which may not exist, by anybody.
+func (v *Vendor) ForgeGroupNotice(account, id, by string, child waBinary.Node) error {
+	to, err := v.devices.linkedNumber(account)
+	if err != nil {
+		return err
+	}
+	n, err := parseNumber(by)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.groupChats.tell(&group{saved: savedGroup{ID: id}}, []number{to}, n, child)
+	v.mu.Unlock()
+	return v.flush()
+}
+
 // nameOf returns the name that the phone of a number shows to others. The caller holds v.mu.
 func (v groupChats) nameOf(n number) string {
 	if name := v.names[n]; name != "" {

@@ -23,4 +23,5 @@ const (
 	macChunk     = 500
 	contactChunk = 300
 	lidChunk     = 250
+	sessionChunk = 256 // a message to a big group changes thousands of sessions
 )

@@ -5,6 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -490,6 +492,28 @@ func TestSendSeesThatItsSessionMovedOn(t *testing.T) {
 	must(t, encrypt(func() {}))
 	if got := r.session(t, address); got != "sent" {
 		t.Errorf("session = %q, want sent", got)
+	}
+}
+
+// The sessions of a big group are more than one transaction takes.
+func TestManySessionsAreStored(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	r := s.open(t, s.link(t, accountA))
+	list, addresses := map[string][]byte{}, []string{}
+	for i := range 700 {
+		one := fmt.Sprintf("1%09d_1:0", i)
+		list[one], addresses = []byte(one), append(addresses, one)
+	}
+	must(t, r.PutManySessions(t.Context(), list))
+	got, err := r.GetManySessions(t.Context(), addresses)
+	must(t, err)
+	if !maps.EqualFunc(got, list, bytes.Equal) {
+		t.Errorf("%d sessions are stored", len(got))
+	}
+	must(t, r.PutSession(t.Context(), addresses[699], []byte("moved on")))
+	if err := r.PutManySessions(t.Context(), list); !errors.Is(err, ErrStale) {
+		t.Errorf("a session moved on: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	"go.mau.fi/whatsmeow/store"
@@ -61,16 +62,28 @@ func (s *sessions) PutSession(ctx context.Context, address string, session []byt
 // frame is sent when they are on disk. If one of them changed after
 // GetManySessions, because a message of the same contact was decrypted in
 // between, it returns [ErrStale]: storing it would lose one of the two changes.
+//
+// Those of a big group are stored in several transactions, so that other accounts need not wait for all of them. If only
+// some are stored, nothing is lost: the message was not sent, and the next one takes later keys of these sessions.
 func (s *sessions) PutManySessions(ctx context.Context, list map[string][]byte) error {
-	return s.ring.change(ctx, func(b *batch) error {
-		for address, session := range list {
-			if err := s.checkLent(ctx, b, address); err != nil {
-				return err
-			}
-			b.put(sessionRef(address), record{value: session})
+	addresses := slices.Collect(maps.Keys(list))
+	for chunk := range slices.Chunk(addresses, sessionChunk) {
+		err := s.ring.change(ctx, func(b *batch) error { return s.putSome(ctx, b, chunk, list) })
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+func (s *sessions) putSome(ctx context.Context, b *batch, addresses []string, list map[string][]byte) error {
+	for _, address := range addresses {
+		if err := s.checkLent(ctx, b, address); err != nil {
+			return err
+		}
+		b.put(sessionRef(address), record{value: list[address]})
+	}
+	return nil
 }
 
 // checkLent compares a session with the one that GetManySessions returned.
