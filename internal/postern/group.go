@@ -142,6 +142,7 @@ type GroupNotice struct {
 	Seen         *Group            // the whole group as it is now; nil if only a part is known
 	Joins        bool              // the account has just joined
 	Entered      bool              // the account is among those who were added; the group is to be read
+	Unclear      bool              // something changed that the notice does not say; the group is to be read
 	Left         bool              // the account has left, or was removed, or the group is no more
 	Change       GroupChange       // of the group itself
 	Action       ParticipantAction // what happened to the participants; "" for nothing

@@ -182,11 +182,12 @@ func (l asked) joinGroup(ctx context.Context, code string) (any, error) {
 	return answer, nil
 }
 
-// entered records a group that the account was added to without being told what it is like.
-func (l asked) entered(n postern.GroupNotice) {
+// reread records a group of which a notice does not say what it is like: the account was added to it, or others have
+// changed it.
+func (l asked) reread(n postern.GroupNotice) {
 	ctx := context.WithoutCancel(l.ctx)
-	if _, err := l.seen(ctx, n.ChatID, postern.GroupNotice{By: n.By, Joins: true}); err != nil && l.ctx.Err() == nil {
-		l.e.log.Warn("a group that the account joined is not known yet", "device", l.id, "error", err)
+	if _, err := l.seen(ctx, n.ChatID, postern.GroupNotice{By: n.By, Joins: n.Entered}); err != nil && l.ctx.Err() == nil {
+		l.e.log.Warn("a group of the account is not known as it is now", "device", l.id, "error", err)
 	}
 }
 

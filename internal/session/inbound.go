@@ -108,8 +108,8 @@ func (h *host) groupNotice(ctx context.Context, n postern.GroupNotice) error {
 	if err != nil {
 		return err
 	}
-	if n.Entered && l != nil {
-		l.e.running.Go(func() { asked{l}.entered(n) })
+	if (n.Entered || n.Unclear) && l != nil {
+		l.e.running.Go(func() { asked{l}.reread(n) })
 	}
 	return h.e.g.Sessions.NoteGroup(ctx, d, n)
 }

@@ -192,6 +192,29 @@ func TestGroupsChangedByOthers(t *testing.T) {
 	})
 }
 
+// A notice does not say whether administrators approve new members from now on, so the group is read.
+func TestApprovalChangedByOthers(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("group.updated")
+		d := linked(t, k, c)
+		g := k.Vendor.Groups(phone)[0]
+		for i, on := range []bool{true, false} {
+			if err := k.Vendor.ChangeGroup(g.ID, ann, vendorsim.GroupChange{JoinApproval: &on}); err != nil {
+				t.Fatal(err)
+			}
+			hooks.AwaitCount(postern.GroupUpdated, i+1)
+			var list struct{ Data []postern.GroupSummary }
+			c.Call("GET", path(d, "/groups"), nil, 200, &list)
+			if list.Data[0].JoinApproval != on {
+				t.Errorf("the group is %+v", list.Data[0])
+			}
+		}
+		const want = "Support  [joinApproval] [] by " + ann + ", 2 members, member"
+		wantGroups(t, hooks, postern.GroupUpdated, want, want)
+	})
+}
+
 // People join by the invitation, and wait for an administrator where the group wants that.
 func TestGroupInvitations(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {

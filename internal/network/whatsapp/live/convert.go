@@ -261,9 +261,9 @@ func Updates(ctx context.Context, cli *whatsmeow.Client, evt *events.GroupInfo) 
 	}
 	base := network.GroupUpdate{GroupNotice: postern.GroupNotice{ChatID: chatOf(evt.JID), By: by, At: timeOf(evt.Timestamp)}}
 	var list []network.GroupUpdate
-	if c := changes(evt); c != (postern.GroupChange{}) {
+	if c := changes(evt); c != (postern.GroupChange{}) || evt.MembershipApprovalMode != nil {
 		u := base
-		u.Change = c
+		u.Change, u.Unclear = c, evt.MembershipApprovalMode != nil
 		list = append(list, u)
 	}
 	for _, p := range []struct {
@@ -329,7 +329,7 @@ func isAmong(one postern.Participant, list []postern.Participant) bool {
 }
 
 // changes returns what a notice changes in a group itself. It leaves out whether administrators approve new members:
-// whatsmeow reads that a notice is about that, and not which way.
+// whatsmeow reads that a notice is about that, and not which way, so the group is read again.
 func changes(evt *events.GroupInfo) (c postern.GroupChange) {
 	if evt.Name != nil {
 		c.Subject = new(clip(evt.Name.Name, postern.MaxGroupSubject))
