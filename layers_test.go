@@ -48,7 +48,7 @@ var layers = map[string]string{
 	"internal/dash/browsertest":         "",
 	"internal/reference":                "",
 	"internal/blackbox":                 "",
-	"internal/session":                  "internal/blackbox internal/egress internal/fair internal/gateway internal/lease internal/linkpreview internal/media internal/media/library internal/network internal/obs internal/postern internal/store internal/store/history internal/store/requests internal/trace",
+	"internal/session":                  "internal/blackbox internal/egress internal/fair internal/gateway internal/lease internal/linkpreview internal/media internal/media/library internal/network internal/obs internal/postern internal/store internal/store/chats internal/store/history internal/store/requests internal/trace",
 	"internal/webhook":                  "internal/egress internal/failpoint internal/lease internal/obs internal/postern internal/ratelimit internal/seal internal/store internal/trace",
 	"internal/gateway":                  "internal/access internal/linkpreview internal/media/blob internal/media/library internal/paging internal/postern internal/seal internal/store internal/store/alerts internal/store/chats internal/store/contacts internal/store/groups internal/store/history internal/store/requests internal/throttle internal/trace",
 	"internal/lease":                    "internal/failpoint internal/postern internal/store",

@@ -32,6 +32,7 @@ type appState struct {
 	mu          sync.Mutex // guards the fields below; taken before core.mu
 	proc        *appstate.Processor
 	collections map[appstate.WAPatchName]*collection
+	chats       map[string]ChatSettings // by their addresses
 }
 
 // collection is a part of the app state that has its own versions.
@@ -50,7 +51,9 @@ func (v *core) stateOf(n number) *appState {
 	if s := v.shared[n]; s != nil {
 		return s
 	}
-	s := &appState{collections: make(map[appstate.WAPatchName]*collection)}
+	s := &appState{
+		collections: make(map[appstate.WAPatchName]*collection), chats: make(map[string]ChatSettings),
+	}
 	for _, name := range appstate.AllPatchNames {
 		s.collections[name] = &collection{name: name, records: make(map[string]*waServerSync.SyncdRecord)}
 	}
@@ -120,6 +123,7 @@ func (s *appState) apply(ctx context.Context, c *collection, patch *waServerSync
 		}
 	}
 	c.state, c.patches = next, append(c.patches, patch)
+	s.setChats(mutations)
 	return mutations, nil
 }
 

@@ -117,7 +117,7 @@ func (v states) interfere(ctx context.Context, cp *companion, n *waBinary.Node) 
 	if _, sends := n.GetOptionalChildByTag(patchTag); !sends || !v.faults.fault(cp, FaultStateConflict) {
 		return
 	}
-	if err := v.change(ctx, cp.account.number, firstSetting()); err != nil {
+	if err := v.change(ctx, cp.account.number, otherSetting(appstate.WAPatchName(attr(n, "name")))); err != nil {
 		v.log.WarnContext(ctx, "state conflict", "account", cp.account.number, "error", err)
 	}
 }

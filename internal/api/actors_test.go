@@ -258,6 +258,8 @@ func routes() map[string]route {
 		}},
 		"getChat":      {"GET", 200, true, inChat("", "")},
 		"markChatRead": {"POST", 202, true, inChat("/read", "{}")},
+		"archiveChat":  {"POST", 200, true, inChat("/archive", `{"archived":true}`)},
+		"muteChat":     {"POST", 200, true, inChat("/mute", `{"muted":true}`)},
 		"listGroups":   {"GET", 200, true, at(devices, member, "/groups", "")},
 		"askHistory": {"POST", 202, true, func(t *tenant) (string, string) {
 			device := member(t)
@@ -353,6 +355,7 @@ func routes() map[string]route {
 			device, id := message(t)
 			return box + device + "/receipts", `{"messageId":"` + id + `","status":"read"}`
 		}},
+		"setChatInSandbox": {"POST", 204, true, at(box, connected, "/chats", `{"chatId":"+15551234567","archived":true}`)},
 		"breakInSandbox":   {"POST", 204, true, at(box, connected, "/faults", `{"kind":"drop"}`)},
 		"showSandboxPhone": {"GET", 200, true, at(box, connected, "/phone", "")},
 	}

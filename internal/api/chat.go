@@ -44,3 +44,43 @@ type readChatInput struct {
 func (h chats) read(ctx context.Context, q *request, in *readChatInput) (*output[postern.Chat], error) {
 	return answer(h.gateway.Chats.MarkRead(ctx, q.caller, in.ID, in.ChatID))
 }
+
+type archiveInput struct {
+	OneChat
+
+	Body newArchive
+}
+
+type newArchive struct {
+	_        struct{} `additionalProperties:"false"`
+	Archived bool     `json:"archived" doc:"True archives the chat; false brings it back." example:"true"`
+}
+
+func (h chats) archive(ctx context.Context, q *request, in *archiveInput) (*output[postern.Chat], error) {
+	return answer(h.gateway.Chats.Archive(ctx, q.caller, in.ID, in.ChatID, in.Body.Archived))
+}
+
+type muteInput struct {
+	OneChat
+
+	Body newMute
+}
+
+type newMute struct {
+	_     struct{} `additionalProperties:"false"`
+	Muted bool     `json:"muted" doc:"True mutes the chat; false ends that." example:"true"`
+	Until string   `json:"until,omitempty" format:"date-time" doc:"Until when to mute the chat; for ever by default. Ignored unless muted is true." example:"2030-01-01T09:00:00.000Z"`
+}
+
+func (h chats) mute(ctx context.Context, q *request, in *muteInput) (*output[postern.Chat], error) {
+	until, err := instant("/until", in.Body.Until)
+	switch {
+	case err != nil:
+		return nil, err
+	case !in.Body.Muted:
+		until = 0
+	case until == 0:
+		until = postern.MutedForEver
+	}
+	return answer(h.gateway.Chats.Mute(ctx, q.caller, in.ID, in.ChatID, until))
+}

@@ -85,7 +85,7 @@ func answerGroup(r asks.Request) asks.Outcome {
 		output = []postern.CheckedNumber{
 			{PhoneNumber: "+15551234567", Exists: true, NetworkNumber: "+15551234567", LID: "lid:123456789012345"},
 		}
-	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory:
+	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat:
 		output = struct{}{}
 	}
 	switch gateway.GroupAction(r.Kind) {

@@ -20,7 +20,7 @@ func calls() map[string]string {
 		"answerPasskey": "Links.AnswerPasskey", "cancelLink": "Links.Cancel", "getLinkSVG": "Links.Code",
 		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",
 		"checkNumbers": "Contacts.Check", "showTyping": "Contacts.Type", "rejectCall": "Contacts.Reject",
-		"listChats": "Chats.List", "getChat": "Chats.Get", "markChatRead": "Chats.MarkRead",
+		"listChats": "Chats.List", "getChat": "Chats.Get", "markChatRead": "Chats.MarkRead", "archiveChat": "Chats.Archive", "muteChat": "Chats.Mute",
 		"askHistory": "Messages.AskHistory", "rememberInSandbox": "SandboxPhones.Remember",
 		"listContacts": "Contacts.List", "getContact": "Contacts.Get", "eraseContact": "Contacts.Erase",
 		"listGroups": "Groups.List", "createGroup": "Groups.Create", "joinGroup": "Groups.Join", "getGroup": "Groups.Get",
@@ -41,6 +41,7 @@ func calls() map[string]string {
 		"listDeliveries": "Deliveries.List", "getDelivery": "Deliveries.Get", "retryDelivery": "Deliveries.Retry",
 		"listEvents": "Events.List", "streamEvents": "Events.Follow", "getUsage": "Statistics.Usage", "getMe": "Keys.Me",
 		"scanInSandbox": "SandboxPhones.Scan", "receiveInSandbox": "SandboxPhones.Inbound", "callInSandbox": "SandboxPhones.Call", "createGroupInSandbox": "SandboxPhones.CreateGroup", "changeGroupInSandbox": "SandboxPhones.ChangeGroup",
+		"setChatInSandbox": "SandboxPhones.SetChat",
 		"confirmInSandbox": "SandboxPhones.Receipt", "breakInSandbox": "SandboxPhones.Fault",
 		"showSandboxPhone": "SandboxPhones.List",
 	}

@@ -51,6 +51,8 @@ func (a *API) routes() {
 	add(a, "GET /v1/chats", "listChats", "List chats", chats.list, compressed)
 	add(a, "GET "+chat, "getChat", "Get a chat", chats.get)
 	add(a, "POST "+chat+"/read", "markChatRead", "Mark a chat as read", chats.read, taken)
+	add(a, "POST "+chat+"/archive", "archiveChat", "Archive a chat, or bring it back", chats.archive)
+	add(a, "POST "+chat+"/mute", "muteChat", "Mute a chat, or end that", chats.mute)
 
 	add(a, "GET "+device+"/groups", "listGroups", "List the groups of a device", groups.list, compressed)
 	add(a, "POST "+device+"/groups", "createGroup", "Create a group", groups.create, creates)
@@ -129,6 +131,7 @@ func (a *API) routes() {
 	add(a, "PATCH "+box+"/groups/{chatId}", "changeGroupInSandbox", "Let a simulated phone change a group",
 		sandbox.changeGroup)
 	add(a, "POST "+box+"/history", "rememberInSandbox", "Give a simulated phone older messages", sandbox.remember)
+	add(a, "POST "+box+"/chats", "setChatInSandbox", "Archive or mute a chat on the simulated phone", sandbox.setChat)
 	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)

@@ -189,6 +189,22 @@ func (h sandbox) receipt(ctx context.Context, q *request, in *receiptInput) (*no
 	return nil, h.gateway.SandboxPhones.Receipt(ctx, q.caller, in.ID, in.Body.MessageID, in.Body.From, in.Body.Status)
 }
 
+type setChatInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body setChat
+}
+
+type setChat struct {
+	_        struct{} `additionalProperties:"false"`
+	ChatID   string   `json:"chatId" minLength:"1" doc:"The chat: a number or a group." example:"+15551234567"`
+	Archived *bool    `json:"archived,omitempty" doc:"Whether the chat is archived." example:"true"`
+	Muted    *bool    `json:"muted,omitempty" doc:"Whether the chat is muted." example:"true"`
+}
+
+func (h sandbox) setChat(ctx context.Context, q *request, in *setChatInput) (*nothing, error) {
+	return nil, h.gateway.SandboxPhones.SetChat(ctx, q.caller, in.ID, in.Body.ChatID, in.Body.Archived, in.Body.Muted)
+}
+
 type faultInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newFault

@@ -235,6 +235,17 @@ func (s simulated) ReadOnPhone(account, networkID string) error {
 	return simulatedError(s.PhoneRead(account, false, networkID))
 }
 
+func (s simulated) SetChat(ctx context.Context, account, chat string, archived, muted *bool) error {
+	var err error
+	if archived != nil {
+		err = s.PhoneChats().Archive(ctx, account, chat, *archived)
+	}
+	if muted != nil && err == nil {
+		err = s.PhoneChats().Mute(ctx, account, chat, *muted, 0)
+	}
+	return simulatedError(err)
+}
+
 func (s simulated) Fault(ctx context.Context, account, kind string) error {
 	return simulatedError(s.Vendor.Fault(ctx, account, vendorsim.Fault(kind)))
 }

@@ -108,3 +108,83 @@ func (g Chats) MarkRead(
 func (g Sessions) ReadElsewhere(ctx context.Context, r store.ReadElsewhere) error {
 	return g.db.Messages.ReadElsewhere(ctx, r)
 }
+
+// SetChats records what an account has set for chats.
+func (g Sessions) SetChats(ctx context.Context, id postern.DeviceID, list []chats.Setting) error {
+	return g.chats().Set(ctx, id, list)
+}
+
+// ChangeChat is the request to the live session of a device that changes what is set for a chat.
+const ChangeChat = "chat.change"
+
+// ChatInput is what [ChangeChat] needs.
+type ChatInput struct {
+	ChatID     string `json:"chatId"`
+	Archived   *bool  `json:"archived,omitempty"`
+	MutedUntil *int64 `json:"mutedUntil,omitempty"` // a postern.Time, whose JSON has no 0
+	// The newest message of the chat, if it has one.
+	LastID     string       `json:"lastId,omitempty"`
+	LastFromMe bool         `json:"lastFromMe,omitempty"`
+	LastAuthor string       `json:"lastAuthor,omitempty"`
+	LastAt     postern.Time `json:"lastAt,omitempty"`
+}
+
+// Archive archives a chat, or brings it back. The account's phone shows it, too.
+func (g Chats) Archive(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, archived bool,
+) (postern.Chat, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Chat{}, err
+	}
+	return g.change(ctx, c, id, ChatInput{ChatID: chat, Archived: &archived})
+}
+
+// Mute mutes a chat until a time, or [postern.MutedForEver]; 0 ends that. The account's phone follows.
+func (g Chats) Mute(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, until postern.Time,
+) (postern.Chat, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Chat{}, err
+	}
+	if until > 0 && until <= g.time() {
+		return postern.Chat{}, postern.Invalid("/until", "give a time in the future")
+	}
+	return g.change(ctx, c, id, ChatInput{ChatID: chat, MutedUntil: new(int64(until))})
+}
+
+func (g Chats) change(
+	ctx context.Context, c access.Caller, id postern.DeviceID, in ChatInput,
+) (one postern.Chat, err error) {
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return one, err
+	}
+	if in.ChatID, err = postern.ParseChat(in.ChatID); err != nil ||
+		!postern.IsDirect(in.ChatID) && !postern.IsGroup(in.ChatID) {
+		return one, noChat()
+	}
+	if one, err = g.maybeEmpty(ctx, c, id, in.ChatID); err != nil {
+		return one, err
+	}
+	if m := one.LatestMessage; m != nil {
+		in.LastID, in.LastFromMe, in.LastAt = m.NetworkID, m.Direction == postern.Outbound, cmp.Or(m.SentAt, m.CreatedAt)
+		if in.LastAuthor = string(m.From); m.FromLID != "" {
+			in.LastAuthor = postern.ChatOfLID(m.FromLID)
+		}
+	}
+	_, err = askOnce[struct{}](ctx, g.core, c, id, nil, ChangeChat, func() (ChatInput, error) { return in, nil })
+	if err != nil {
+		return one, err
+	}
+	return g.maybeEmpty(ctx, c, id, in.ChatID)
+}
+
+// maybeEmpty returns a chat, which may have no messages.
+func (g Chats) maybeEmpty(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) (postern.Chat, error) {
+	one, err := g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
+	if postern.ReasonOf(err) == postern.NotFound {
+		return postern.Chat{DeviceID: id, ChatID: chat, Kind: postern.KindOfChat(chat)}, nil
+	}
+	return one, err
+}

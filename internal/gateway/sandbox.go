@@ -44,6 +44,8 @@ type SandboxNetwork interface {
 	Receipt(ctx context.Context, account, from, networkID string, status postern.MessageStatus) error
 	// ReadOnPhone lets the account read a received message on its phone.
 	ReadOnPhone(account, networkID string) error
+	// SetChat lets the account archive or mute a chat on its phone; nil leaves it.
+	SetChat(ctx context.Context, account, chat string, archived, muted *bool) error
 	// Fault makes the vendor misbehave towards the account.
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
@@ -479,6 +481,27 @@ func (g SandboxPhones) Receipt(
 		return network.ReadOnPhone(string(d.PhoneNumber), m.NetworkID)
 	}
 	return network.Receipt(ctx, string(d.PhoneNumber), from, m.NetworkID, status)
+}
+
+// SetChat lets the account archive or mute a chat on its phone. Nil leaves it as it is.
+func (g SandboxPhones) SetChat(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, archived, muted *bool,
+) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
+	d, err := g.linkedDevice(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if chat, err = postern.ParseChat(chat); err != nil || postern.NumberOfChat(chat) == "" && !postern.IsGroup(chat) {
+		return postern.Invalid("/chatId", "name a number or a group")
+	}
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return err
+	}
+	return network.SetChat(ctx, string(d.PhoneNumber), chat, archived, muted)
 }
 
 // Fault makes the simulated vendor misbehave towards the device.

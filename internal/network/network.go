@@ -100,6 +100,10 @@ type Session interface {
 	// RejectCall rejects a call that rings. [ErrNoSuchCall] means that it does not.
 	RejectCall(ctx context.Context, callID string) error
 
+	// ChangeChat changes what the account has set for a chat, and reports that as [ChatsSet] before it returns. A
+	// [*Rejected] means that nothing was changed.
+	ChangeChat(ctx context.Context, chat string, c ChatChange) error
+
 	// Unlink removes this companion from the account. It requires a live
 	// connection.
 	Unlink(ctx context.Context) error
@@ -187,6 +191,21 @@ type Attachment struct {
 	Thumbnail []byte // JPEG; nil for none
 	Waveform  []byte // of a voice message: 64 values from 0 to 100; nil if it is not known
 	Animated  bool   // of a sticker
+}
+
+// ChatChange is what an account sets for a chat. Nil is left as it is.
+type ChatChange struct {
+	Archived   *bool
+	MutedUntil *postern.Time // 0: it is not muted; [postern.MutedForEver]
+	Last       *Quote        // the newest message of the chat; nil if there is none
+	LastAt     time.Time     // when that was sent
+}
+
+// ChatSetting is what an account has set for a chat. Nil is left as it is.
+type ChatSetting struct {
+	ChatID     string
+	Archived   *bool
+	MutedUntil *postern.Time // as in [ChatChange]
 }
 
 // MediaRequest names a received message whose file is wanted again.
@@ -343,6 +362,9 @@ type (
 		Until      time.Time // it has read what was sent until then; zero if only the messages are known
 	}
 
+	// ChatsSet reports what the account has set for chats, here or elsewhere. A driver may report it again.
+	ChatsSet struct{ Chats []ChatSetting }
+
 	// Disappearing reports the timer of a chat.
 	Disappearing struct {
 		ChatID string
@@ -380,3 +402,4 @@ func (Offered) update()       {}
 func (Disappearing) update()  {}
 func (Starred) update()       {}
 func (ReadElsewhere) update() {}
+func (ChatsSet) update()      {}

@@ -9,6 +9,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/chats"
 	"postern/internal/trace"
 )
 
@@ -45,6 +46,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.e.g.Sessions.ReadElsewhere(ctx, store.ReadElsewhere{
 			DeviceID: h.d.ID, ChatID: u.ChatID, NetworkIDs: u.NetworkIDs, Until: postern.TimeOf(u.Until),
 		})
+	case network.ChatsSet:
+		return h.e.g.Sessions.SetChats(ctx, h.d.ID, chatSettings(u.Chats))
 	case network.GroupUpdate:
 		return h.groupNotice(ctx, u.GroupNotice)
 	case network.NewChats:
@@ -74,6 +77,18 @@ func (h *host) inOurChat(ctx context.Context, u network.Update) (network.Update,
 	case network.Disappearing:
 		v.ChatID, _, err = h.ourChat(ctx, v.ChatID, "")
 		return v, err
+	case network.ReadElsewhere:
+		v.ChatID, _, err = h.ourChat(ctx, v.ChatID, "")
+		return v, err
+	case network.ChatsSet:
+		for i := range v.Chats {
+			chat, _, err := h.ourChat(ctx, v.Chats[i].ChatID, "")
+			if err != nil {
+				return v, err
+			}
+			v.Chats[i].ChatID = chat
+		}
+		return v, nil
 	case network.Receipt:
 		if len(v.Chats) == 1 {
 			chat, _, err := h.ourChat(ctx, v.Chats[0], "")
@@ -93,6 +108,14 @@ func (h *host) ourChat(ctx context.Context, chat, number string) (ours, known st
 		number = postern.NumberOfChat(ours)
 	}
 	return ours, number, err
+}
+
+func chatSettings(list []network.ChatSetting) []chats.Setting {
+	out := make([]chats.Setting, len(list))
+	for i, c := range list {
+		out[i] = chats.Setting{ChatID: c.ChatID, Archived: c.Archived, MutedUntil: c.MutedUntil}
+	}
+	return out
 }
 
 // groupNotice records a notice about a group. What is read of groups meanwhile is read again.

@@ -107,7 +107,10 @@ func outcomeOf(output any, err error) (o requests.Outcome) {
 
 // refusedFor explains why a request had no effect, or that this is unknown.
 func refusedFor(err error) (postern.Reason, string) {
+	var rejected *network.Rejected
 	switch {
+	case errors.As(err, &rejected):
+		return postern.NetworkRefused, rejected.Detail
 	case errors.Is(err, network.ErrNotConnected):
 		return postern.DeviceNotConnected, "the device is not connected at the moment; wait until it is"
 	case errors.Is(err, network.ErrNoSuchGroup):
@@ -136,6 +139,9 @@ func (l asked) perform(ctx context.Context, r requests.Request) (any, error) {
 	case gateway.AskHistory:
 		return l.askHistory(ctx, r)
 	}
+	if r.Kind == gateway.ChangeChat {
+		return l.changeChat(ctx, r)
+	}
 	return l.groupRequest(ctx, r)
 }
 
@@ -152,6 +158,20 @@ func (l asked) contactRequest(ctx context.Context, r requests.Request) (any, err
 		return struct{}{}, l.session.Typing(ctx, in.ChatID, in.Typing)
 	}
 	return struct{}{}, l.session.RejectCall(ctx, in.CallID)
+}
+
+// changeChat changes what the account has set for a chat.
+func (l asked) changeChat(ctx context.Context, r requests.Request) (any, error) {
+	var in gateway.ChatInput
+	if err := json.Unmarshal(r.Input, &in); err != nil {
+		return nil, err
+	}
+	change := network.ChatChange{Archived: in.Archived, MutedUntil: (*postern.Time)(in.MutedUntil)}
+	if in.LastID != "" {
+		change.Last = &network.Quote{NetworkID: in.LastID, FromMe: in.LastFromMe, Author: in.LastAuthor}
+		change.LastAt = in.LastAt.Std()
+	}
+	return struct{}{}, l.session.ChangeChat(ctx, in.ChatID, change)
 }
 
 // checkNumbers asks about numbers as fast as the device may start chats.

@@ -205,3 +205,110 @@ func TestUnreadIsExactWhileOthersRead(t *testing.T) {
 		v.unread(ann, 0)
 	})
 }
+
+// setting waits until a chat is as it should be here and on the phone.
+func (v conversing) setting(chat string, archived, muted bool) {
+	v.t.Helper()
+	testkit.Eventually(v.t, fmt.Sprintf("archived %t, muted %t", archived, muted), func() (bool, any) {
+		got := v.chat(chat)
+		phone, err := v.k.Vendor.PhoneChats().Settings(phone, chat)
+		return err == nil && got.Archived == archived && got.Muted == muted && phone.Archived == archived &&
+			phone.Muted == muted, []any{got.Archived, got.Muted, phone, err}
+	})
+}
+
+// Chats are archived and muted here and on the phone, also when both change something at once, and while the gateway
+// is down.
+func TestChatsAreArchivedAndMuted(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		v := newConversing(t, k)
+		v.write(ann, 1)
+		v.write(reader, 1)
+		var chat postern.Chat
+		v.c.Call("POST", path(v.d, "/chats/"+ann+"/archive"), map[string]any{"archived": true}, 200, &chat)
+		if !chat.Archived || chat.Muted || chat.UnreadCount != 1 {
+			t.Errorf("the chat is %+v", chat)
+		}
+		v.setting(ann, true, false)
+		if got := v.list("?archived=true"); !slices.Equal(got, []string{ann}) {
+			t.Errorf("archived are %q", got)
+		}
+		if got := v.list("?archived=false"); !slices.Equal(got, []string{reader}) {
+			t.Errorf("not archived are %q", got)
+		}
+		for range 2 { // in regular_low, and in regular_high
+			if err := k.Vendor.Fault(t.Context(), phone, vendorsim.FaultStateConflict); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v.c.Call("POST", path(v.d, "/chats/"+ann+"/archive"), map[string]any{"archived": false}, 200, nil)
+		v.c.Call("POST", path(v.d, "/chats/"+ann+"/mute"), map[string]any{"muted": true}, 200, &chat)
+		if !chat.Muted || chat.MutedUntil != 0 || chat.Archived {
+			t.Errorf("the chat is %+v", chat)
+		}
+		v.setting(ann, false, true)
+		v.c.Call("POST", path(v.d, "/chats/"+ann+"/mute"),
+			map[string]any{"muted": true, "until": "2090-01-01T00:00:00Z"}, 200, &chat)
+		if !chat.Muted || chat.MutedUntil.String() != "2090-01-01T00:00:00.000Z" {
+			t.Errorf("the chat is %+v", chat)
+		}
+		v.c.Call("POST", path(v.d, "/chats/"+ann+"/mute"),
+			map[string]any{"muted": true, "until": "2020-01-01T00:00:00Z"}, 422, nil)
+		v.c.Call("POST", path(v.d, "/chats/nobody/mute"), map[string]any{"muted": true}, 404, nil)
+		v.c.Call("POST", path(v.d, "/chats/"+ann+"/mute"), map[string]any{"muted": false}, 200, nil)
+		v.setting(ann, false, false)
+
+		v.phoneSets(ann, true)
+		v.setting(ann, true, true)
+		v.read(ann)
+		k.Stop()
+		v.phoneSets(ann, false)
+		k.Boot()
+		v.setting(ann, false, false)
+		v.c.Call("POST", path(v.d, "/pause"), nil, 200, nil)
+		v.c.Call("POST", path(v.d, "/chats/"+ann+"/archive"), map[string]any{"archived": true}, 409, nil)
+	})
+}
+
+// phoneSets archives and mutes a chat on the phone, or ends both.
+func (v conversing) phoneSets(chat string, on bool) {
+	v.t.Helper()
+	err := v.k.Vendor.PhoneChats().Archive(v.t.Context(), phone, chat, on)
+	if err == nil {
+		err = v.k.Vendor.PhoneChats().Mute(v.t.Context(), phone, chat, on, 0)
+	}
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// read marks a chat with one unread message as read on the phone, which sends no receipts.
+func (v conversing) read(chat string) {
+	v.t.Helper()
+	v.unread(chat, 1)
+	at := v.chat(chat).LatestMessage.SentAt.Std()
+	if err := v.k.Vendor.PhoneChats().MarkRead(v.t.Context(), phone, chat, at); err != nil {
+		v.t.Fatal(err)
+	}
+	v.unread(chat, 0)
+}
+
+// What is damaged in the app state of one account is not believed, and read again; another account notices nothing.
+func TestDamagedSettingsOfChatsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	v := newConversing(t, k)
+	v.write(ann, 1)
+	v.c.Call("POST", path(v.d, "/chats/"+ann+"/archive"), map[string]any{"archived": true}, 200, nil)
+	for damage := range 5 {
+		fault := fmt.Sprintf("%s:%d", vendorsim.FaultStateDamaged, damage)
+		if err := k.Vendor.Fault(t.Context(), phone, vendorsim.Fault(fault)); err != nil {
+			t.Fatal(err)
+		}
+		v.c.Call("POST", path(v.d, "/pause"), nil, 200, nil)
+		v.phoneSets(ann, damage%2 == 1)
+		v.c.Call("POST", path(v.d, "/resume"), nil, 200, nil)
+		v.c.Await(v.d.ID, postern.Connected)
+		v.setting(ann, damage%2 == 1, damage%2 == 1)
+	}
+}

@@ -82,3 +82,6 @@ func (noGroups) Picture(context.Context, string, string) (string, []byte, error)
 
 // SetPicture fails.
 func (noGroups) SetPicture(context.Context, string, []byte) error { return none() }
+
+// ChangeChat changes nothing.
+func (*fakeSession) ChangeChat(context.Context, string, network.ChatChange) error { return nil }

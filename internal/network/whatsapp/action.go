@@ -14,6 +14,8 @@ import (
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/appstate"
+	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 )
@@ -150,6 +152,42 @@ func unstarred(err error) *network.Rejected {
 		return &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused the star"}
 	}
 	return nil
+}
+
+// patches returns the network's form of what is set for a chat.
+func (c *conn) patches(to types.JID, change network.ChatChange) (list []appstate.PatchInfo) {
+	if change.Archived != nil {
+		var last *waCommon.MessageKey
+		if change.Last != nil {
+			last = c.cli.BuildMessageKey(to, c.author(to, change.Last), change.Last.NetworkID)
+		}
+		list = append(list, appstate.BuildArchive(to, *change.Archived, change.LastAt, last))
+	}
+	if until := change.MutedUntil; until != nil {
+		var end *int64
+		if *until > 0 {
+			end = new(int64(*until))
+		}
+		list = append(list, appstate.BuildMuteAbs(to, *until != 0, end))
+	}
+	return list
+}
+
+// refusedChange returns the error of a change of what is set for a chat.
+func refusedChange(err error) error {
+	switch {
+	case errors.Is(err, state.ErrNoKey):
+		return &network.Rejected{Code: postern.EncryptionFailed, Detail: "the account's phone has not shared the key " +
+			"with which settings of chats are encrypted; open the app on the phone, and try again"}
+	case errors.Is(err, state.ErrUnreadable):
+		return &network.Rejected{Code: postern.EncryptionFailed, Detail: "what the network has stored of the account's " +
+			"chats is damaged"}
+	case errors.Is(err, state.ErrRefused):
+		return &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused the change"}
+	case errors.Is(err, whatsmeow.ErrNotConnected):
+		return network.ErrNotConnected
+	}
+	return redact("change a chat", err)
 }
 
 // confirm tells the sender of a message that it was read or played, and those of others that it was read. The network

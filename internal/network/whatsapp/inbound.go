@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -281,6 +282,7 @@ func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 	}
 	v.sync(state.Settings) //nolint:contextcheck // the connection's
 	v.sync(state.Stars)    //nolint:contextcheck // the connection's
+	v.sync(state.Chats)    //nolint:contextcheck // the connection's
 	return true
 }
 
@@ -297,7 +299,7 @@ func (v *run) sawNotice(node *waBinary.Node) {
 	}
 	for _, c := range node.GetChildrenByTag("collection") {
 		switch name := appstate.WAPatchName(c.AttrGetter().OptionalString("name")); name {
-		case state.Stars, state.Settings:
+		case state.Stars, state.Settings, state.Chats:
 			v.sync(name)
 		default: // nothing of ours
 		}
@@ -332,6 +334,79 @@ func (v *run) sync(name appstate.WAPatchName) {
 			v.end(disconnected("store-unavailable")) // the next connection reads it again
 		}
 	}()
+}
+
+// stateChanged reports what the account has set: stars, and what it has set for chats.
+func (v *run) stateChanged(ctx context.Context, evts []any) bool {
+	var list []network.ChatSetting
+	for _, evt := range evts {
+		ok := true
+		switch evt := evt.(type) {
+		case *events.Star:
+			ok = v.starred(ctx, evt)
+		case *events.MarkChatAsRead:
+			ok = v.markedRead(ctx, evt)
+		case *events.Archive:
+			ok = v.setting(ctx, evt.JID, network.ChatSetting{Archived: new(evt.Action.GetArchived())}, &list)
+		case *events.Mute:
+			ok = v.setting(ctx, evt.JID, network.ChatSetting{MutedUntil: new(mutedUntil(evt))}, &list)
+		}
+		if !ok {
+			return false
+		}
+	}
+	for part := range slices.Chunk(list, settingsAtOnce) {
+		if !v.stores(ctx, network.ChatsSet{Chats: part}) {
+			return false
+		}
+	}
+	return true
+}
+
+// settingsAtOnce is for how many chats one update reports what is set: an account may have archived thousands.
+const settingsAtOnce = 500
+
+// setting adds what is set for the chat with an address.
+func (v *run) setting(
+	ctx context.Context, address types.JID, s network.ChatSetting, list *[]network.ChatSetting,
+) (ok bool) {
+	chat, known, err := v.chatOf(ctx, address)
+	if s.ChatID = chat; err == nil && known {
+		*list = append(*list, s)
+	}
+	return err == nil
+}
+
+// mutedUntil returns until when a chat is muted; 0 if it is not.
+func mutedUntil(evt *events.Mute) postern.Time {
+	end := evt.Action.GetMuteEndTimestamp()
+	switch {
+	case !evt.Action.GetMuted():
+		return 0
+	case end <= 0:
+		return postern.MutedForEver
+	}
+	return postern.Time(min(end, lastTime))
+}
+
+// lastTime is the end of the year 9999, in milliseconds: later times cannot be shown.
+const lastTime = 253_402_300_799_999
+
+// markedRead reports that the account has marked a chat as read elsewhere. The settings of an account that was just
+// linked are about messages from before.
+func (v *run) markedRead(ctx context.Context, evt *events.MarkChatAsRead) bool {
+	if evt.FromFullSync || !evt.Action.GetRead() {
+		return true
+	}
+	chat, known, err := v.chatOf(ctx, evt.JID)
+	if err != nil || !known {
+		return err == nil
+	}
+	until := evt.Timestamp
+	if last := evt.Action.GetMessageRange().GetLastMessageTimestamp(); last > 0 {
+		until = time.Unix(last, int64(time.Second-time.Millisecond)) // the network's clock has whole seconds
+	}
+	return v.stores(ctx, network.ReadElsewhere{ChatID: chat, Until: sane(until.UTC(), time.Now().UTC())})
 }
 
 // starred reports that the phone or another companion has starred a message, or has taken its star away.

@@ -63,7 +63,7 @@ func (s *session) newRun(device *store.Device, host network.Host) *run {
 		progress: make(chan struct{}, 1), unreadable: make(map[string]bool), timers: make(map[string]network.Timer),
 		syncing: make(map[appstate.WAPatchName]bool),
 	}
-	v.state, v.onReceived = state.New(v.cli, v.keys, v.starred), v.sawNotice
+	v.state, v.onReceived = state.New(v.cli, v.keys, v.stateChanged), v.sawNotice
 	v.cli.GetMessageForRetry = v.messageForRetry
 	v.unread, v.setAside = v.reportUnread, v.lastTry
 	return v
@@ -122,6 +122,27 @@ func (s *session) Typing(ctx context.Context, chat string, t postern.Typing) err
 // RejectCall rejects a call that rings.
 func (s *session) RejectCall(ctx context.Context, callID string) error {
 	return s.ringing.Reject(ctx, s.enter, callID)
+}
+
+// ChangeChat changes what the account has set for a chat.
+func (s *session) ChangeChat(ctx context.Context, chat string, change network.ChatChange) error {
+	c := s.liveConn()
+	if c == nil || !c.calls.Enter() {
+		return network.ErrNotConnected
+	}
+	defer c.calls.Leave()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	to, err := c.recipient(ctx, chat)
+	if err != nil {
+		return err
+	}
+	for _, info := range c.patches(to, change) {
+		if err := c.state.Change(ctx, info); err != nil {
+			return refusedChange(err)
+		}
+	}
+	return nil
 }
 
 // unlink asks the vendor, whose answer races with the end of the link. whatsmeow's
@@ -257,6 +278,7 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 	v.session.setLive(v.conn)
 	// What was announced may not have been read before the last connection ended.
 	v.sync(state.Stars) //nolint:contextcheck // the connection's
+	v.sync(state.Chats) //nolint:contextcheck // the connection's
 	return v.stores(ctx, network.Live{DisplayName: content.Name(v.name)})
 }
 

@@ -185,3 +185,42 @@ func (t Table) Get(
 	}
 	return c, err
 }
+
+// Setting is what an account has set for a chat. Nil is left as it is.
+type Setting struct {
+	ChatID     string
+	Archived   *bool
+	MutedUntil *postern.Time // 0: not muted; [postern.MutedForEver]
+}
+
+// Set stores what the account of a device has set.
+func (t Table) Set(ctx context.Context, id postern.DeviceID, list []Setting) error {
+	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error {
+		for _, s := range list {
+			archived, muted := -1, postern.Time(-2) // neither is a value
+			if s.Archived != nil {
+				archived = bit(*s.Archived)
+			}
+			if s.MutedUntil != nil {
+				muted = *s.MutedUntil
+			}
+			err := tx.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until)
+				VALUES ($1, $2, CASE WHEN CAST($3 AS BIGINT) < 0 THEN 0 ELSE $3 END,
+				CASE WHEN CAST($4 AS BIGINT) < -1 THEN 0 ELSE $4 END) ON CONFLICT (device_id, chat_id) DO UPDATE SET
+				archived = CASE WHEN CAST($3 AS BIGINT) < 0 THEN chat_setting.archived ELSE $3 END,
+				muted_until = CASE WHEN CAST($4 AS BIGINT) < -1 THEN chat_setting.muted_until ELSE $4 END`,
+				id, s.ChatID, archived, muted)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})))
+}
+
+func bit(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}

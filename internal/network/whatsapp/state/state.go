@@ -18,7 +18,6 @@ import (
 	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
-	"go.mau.fi/whatsmeow/types/events"
 )
 
 var (
@@ -30,8 +29,8 @@ var (
 	// ErrRefused means that the vendor has refused a change several times.
 	ErrRefused = errors.New("the vendor refused a change of the app state")
 
-	// ErrNotStored means that a star could not be stored. It is read again by the next Sync.
-	ErrNotStored = errors.New("a star was not stored")
+	// ErrNotStored means that a change could not be stored. It is read again by the next Sync.
+	ErrNotStored = errors.New("a change of the app state was not stored")
 
 	errUnasked = errors.New("the app state is fetched by package state only")
 )
@@ -40,10 +39,11 @@ var (
 const sendTries = 3
 
 // The collections that the gateway reads. Stars contains the salt of privacy tokens too, and Settings
-// the name of the account.
+// the name of the account. Stars has the muted chats, and Chats those that are archived or were marked as read.
 const (
 	Stars    = appstate.WAPatchRegularHigh
 	Settings = appstate.WAPatchCriticalBlock
+	Chats    = appstate.WAPatchRegularLow
 )
 
 // State is the app state of an account during one connection. Its methods may be called from any
@@ -51,16 +51,15 @@ const (
 type State struct {
 	cli    *whatsmeow.Client
 	ring   *keys.Ring
-	stored func(context.Context, *events.Star) bool
+	stored func(context.Context, []any) bool
 
 	turn  chan struct{}                 // holds a value while somebody reads or changes the app state
 	again map[appstate.WAPatchName]bool // collections that were read from the beginning; used in turn
 }
 
-// New makes the State of a connection, before it begins. stored stores that the phone or another
-// companion has starred a message, or has taken its star away, and reports whether that is durable. It
-// may get the same change again.
-func New(cli *whatsmeow.Client, ring *keys.Ring, stored func(context.Context, *events.Star) bool) *State {
+// New makes the State of a connection, before it begins. stored stores what the account has set, in the events of
+// whatsmeow, and reports whether that is durable. It may get the same changes again.
+func New(cli *whatsmeow.Client, ring *keys.Ring, stored func(context.Context, []any) bool) *State {
 	cli.EmitAppStateEventsOnFullSync = true
 	return &State{
 		cli: cli, ring: ring, stored: stored,
@@ -82,7 +81,7 @@ func (g guarded) GetAppStateVersion(ctx context.Context, name string) (version u
 }
 
 // Sync reads what has changed in a collection, or all of it the first time. It calls begun when its
-// turn has come: what changes later may not be read. When it returns nil, the stars that it found are
+// turn has come: what changes later may not be read. When it returns nil, what it found is
 // stored. Without a key it reads nothing.
 func (s *State) Sync(ctx context.Context, name appstate.WAPatchName, begun func()) error {
 	if err := s.take(ctx); err != nil {
@@ -116,12 +115,30 @@ func (s *State) Star(ctx context.Context, star Star) error {
 	defer s.giveBack()
 	info := appstate.BuildStar(star.Chat, star.Author, star.ID, star.FromMe, star.On)
 	info.Timestamp = star.At
-	var err error
+	return s.submit(ctx, info, star.Leave)
+}
+
+// Change makes a change, and reads it again with what others have changed meanwhile. When it returns nil, that is
+// stored.
+func (s *State) Change(ctx context.Context, info appstate.PatchInfo) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer s.giveBack()
+	if err := s.submit(ctx, info, func() error { return nil }); err != nil {
+		return err
+	}
+	return s.sync(ctx, info.Type)
+}
+
+// submit sends a change, after it has read what is new in the collection, and again if others came first. The caller
+// has its turn.
+func (s *State) submit(ctx context.Context, info appstate.PatchInfo, mayLeave func() error) (err error) {
 	for range sendTries {
-		if err = s.sync(ctx, Stars); err != nil {
+		if err = s.sync(ctx, info.Type); err != nil {
 			return err
 		}
-		if err = s.send(ctx, info, star.Leave); !errors.Is(err, whatsmeow.ErrAppStateUpdate) {
+		if err = s.send(ctx, info, mayLeave); !errors.Is(err, whatsmeow.ErrAppStateUpdate) {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"go.mau.fi/whatsmeow/appstate"
-	"go.mau.fi/whatsmeow/types/events"
 )
 
 // errPanicked means that whatsmeow panicked: it trusts the lengths of what it decrypts.
@@ -55,10 +54,8 @@ func (s *State) fetch(ctx context.Context, name appstate.WAPatchName, whole bool
 	if err != nil {
 		return err
 	}
-	for _, evt := range evts {
-		if star, ok := evt.(*events.Star); ok && !s.stored(ctx, star) {
-			return ErrNotStored
-		}
+	if !s.stored(ctx, evts) {
+		return ErrNotStored
 	}
 	return draft.Save(ctx)
 }
