@@ -203,7 +203,7 @@ func at(prefix string, id func(*tenant) string, suffix, body string) func(*tenan
 // inChat asks something about a chat with a message.
 func inChat(suffix, body string) func(*tenant) (string, string) {
 	return func(t *tenant) (string, string) {
-		id := connected(t)
+		id := member(t)
 		received(t, id)
 		return "/v1/devices/" + id + "/chats/+15551234567" + suffix, body
 	}
@@ -252,7 +252,7 @@ func routes() map[string]route {
 		"showTyping":   {"POST", 204, true, at(devices, member, "/chats/+15551234567/typing", `{"typing":"text"}`)},
 		"rejectCall":   {"POST", 204, true, at(devices, member, "/calls/3EB0A1B2C3D4E5F60718/reject", "{}")},
 		"listChats": {"GET", 200, true, func(t *tenant) (string, string) {
-			id := connected(t)
+			id := member(t)
 			received(t, id)
 			return "/v1/chats?deviceId=" + id, ""
 		}},
@@ -284,7 +284,7 @@ func routes() map[string]route {
 		"sendMessage": {"POST", 202, true, func(t *tenant) (string, string) {
 			return "/v1/messages", `{"deviceId":"` + connected(t) + `","to":"+15551234567","body":"Hello"}`
 		}},
-		"listMessages": {"GET", 200, true, at("/v1/messages?deviceId=", connected, "", "")},
+		"listMessages": {"GET", 200, true, at("/v1/messages?deviceId=", member, "", "")},
 		"getMessage": {"GET", 200, true, func(t *tenant) (string, string) {
 			_, id := message(t)
 			return "/v1/messages/" + id, ""
@@ -343,21 +343,21 @@ func routes() map[string]route {
 		"getMe":            {"GET", 200, false, fixed("/v1/me", "")},
 		"getUsage":         {"GET", 200, false, fixed("/v1/usage", "")},
 		"scanInSandbox":    {"POST", 200, true, at(box, linking, "/scan", "")},
-		"receiveInSandbox": {"POST", 200, true, at(box, connected, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
-		"rememberInSandbox": {"POST", 204, true, at(box, connected, "/history",
+		"receiveInSandbox": {"POST", 200, true, at(box, member, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
+		"rememberInSandbox": {"POST", 204, true, at(box, member, "/history",
 			`{"from":"+15551234567","messages":[{"body":"Hello","sentAt":"2026-10-01T09:00:00Z"}]}`)},
-		"callInSandbox":        {"POST", 200, true, at(box, connected, "/calls", `{"from":"+15551234567"}`)},
+		"callInSandbox":        {"POST", 200, true, at(box, member, "/calls", `{"from":"+15551234567"}`)},
 		"changeGroupInSandbox": {"PATCH", 204, true, at(box, member, aGroup, `{"from":"+15551234567","subject":"Sales"}`)},
 		"createGroupInSandbox": {
-			"POST", 200, true, at(box, connected, "/groups", `{"subject":"Support","participants":["+15551234567"]}`),
+			"POST", 200, true, at(box, member, "/groups", `{"subject":"Support","participants":["+15551234567"]}`),
 		},
 		"confirmInSandbox": {"POST", 204, true, func(t *tenant) (string, string) {
 			device, id := message(t)
 			return box + device + "/receipts", `{"messageId":"` + id + `","status":"read"}`
 		}},
-		"setChatInSandbox": {"POST", 204, true, at(box, connected, "/chats", `{"chatId":"+15551234567","archived":true}`)},
+		"setChatInSandbox": {"POST", 204, true, at(box, member, "/chats", `{"chatId":"+15551234567","archived":true}`)},
 		"breakInSandbox":   {"POST", 204, true, at(box, connected, "/faults", `{"kind":"drop"}`)},
-		"showSandboxPhone": {"GET", 200, true, at(box, connected, "/phone", "")},
+		"showSandboxPhone": {"GET", 200, true, at(box, member, "/phone", "")},
 	}
 }
 

@@ -87,7 +87,7 @@ func (g Chats) MarkRead(
 	if chat, err = postern.ParseChat(chat); err != nil {
 		return one, noChat()
 	}
-	if one, err = g.chats().Get(ctx, c.Workspace(), id, chat, g.time()); err != nil {
+	if one, err = g.maybeEmpty(ctx, c, id, chat); err != nil {
 		return one, err
 	}
 	now := g.db.Now()
@@ -101,7 +101,7 @@ func (g Chats) MarkRead(
 	if err := g.db.Messages.QueueChatRead(ctx, store.QueueAction{Action: action, Acts: acts}); err != nil {
 		return one, err
 	}
-	return g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
+	return g.maybeEmpty(ctx, c, id, chat)
 }
 
 // ReadElsewhere records what an account has read on its phone or on another companion.
