@@ -183,9 +183,16 @@ func (b *browser) judge() {
 	}
 }
 
+// goTo visits a page. The browser may report the end of a load while requests of the page before are still being
+// dropped, so the document itself is asked, too.
 func (b *browser) goTo(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.url + path))
+	testkit.Eventually(b.t, "the page "+path, func() (bool, any) {
+		ready, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](
+			`document.documentElement !== null && document.readyState === "complete"`))
+		return ready, err
+	})
 }
 
 // press clicks on a button or a link, and waits for the page that follows.

@@ -259,7 +259,9 @@
     addEventListener('pagehide', close)
     addEventListener('offline', () => { close(); show(false) })
     addEventListener('online', open)
-    if (!document.hidden) open()
+    const begin = () => { if (!document.hidden) open() }
+    if (document.readyState === 'complete') begin()
+    else addEventListener('load', begin) // the page comes first
   }
   const live = document.querySelector('[data-live]')
   if (live) connect(live)
