@@ -225,7 +225,10 @@ func (p *phone) suffers(t text, cp *companion, f Fault) bool {
 // node returns the node that transmits the text to a companion.
 func (t text) node(cp *companion, enc waBinary.Node, marks stanza) waBinary.Node {
 	attrs := waBinary.Attrs{
-		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(), "notify": cmp.Or(t.Name, t.From.name()),
+		"from": t.From.lid(), "id": t.ID, "t": t.At.Unix(),
+	}
+	if !t.Peer {
+		attrs["notify"] = cmp.Or(t.Name, t.From.name())
 	}
 	switch {
 	case t.Peer:

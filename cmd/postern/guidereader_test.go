@@ -271,7 +271,7 @@ func (r *guideReader) events(s step) (wrong []string) {
 		}
 		problem := "no such event"
 		for deadline := time.Now().Add(r.wait); problem != "" && time.Now().Before(deadline); {
-			<-time.After(20 * time.Millisecond)
+			<-time.After(100 * time.Millisecond) // within the plan's rate
 			var list struct{ Data []any }
 			r.c.Call("GET", fmt.Sprintf("/v1/events?limit=200&type=%v", memberOf(want, "type")), nil, 200, &list)
 			for _, got := range list.Data {

@@ -81,6 +81,11 @@ func met(t *tenant) (device, contact string) {
 	return device, t.do("GET", "/v1/contacts?chatId=%2B1555123"+number, "").list().Data[0].ID
 }
 
+func contact(t *tenant) string {
+	_, id := met(t)
+	return id
+}
+
 // delivery makes an active endpoint and an event for it.
 func delivery(t *tenant) string {
 	id, device := webhook(t), postern.DeviceID("")

@@ -104,6 +104,7 @@ func (p *prober) caller() *caller {
 	c.connect()
 	c.subscribe()
 	c.things["med_"] = []string{upload(c.tenant), receivedFile(c.tenant), "med_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
+	c.things["ct_"] = []string{contact(c.tenant), contact(c.tenant), "ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["rpl_"] = []string{replay(c.tenant), "rpl_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.things["evt_"] = anID.FindAllString(c.do("GET", "/v1/events?limit=1", "").Body.String(), 1)
 	for _, list := range []string{"devices", "events", "messages"} {
@@ -141,6 +142,7 @@ func (c *caller) replace(target string) {
 	}
 	for kind, makers := range map[string][]func(*tenant) string{
 		"dev_": {nil, nil, linking, unlinked, unlinked}, "med_": {upload, receivedFile},
+		"ct_": {contact, contact},
 	} {
 		for i, build := range makers {
 			switch {
@@ -161,7 +163,7 @@ const worn = 30
 // ends are operations after which a caller has not everything any more.
 func ends() []string {
 	return []string{
-		"deleteDevice", "deleteMedia", "unlinkDevice", "deleteWebhook", "cancelLink", "openLink", "scanInSandbox",
+		"deleteDevice", "deleteMedia", "eraseContact", "unlinkDevice", "deleteWebhook", "cancelLink", "openLink", "scanInSandbox",
 	}
 }
 

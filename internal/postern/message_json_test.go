@@ -79,6 +79,7 @@ func TestMessageIsTheSameAfterJSON(t *testing.T) {
 	want := written()
 	want.About, want.SendAt, want.Priority, want.Position = "3EB0A2", 1700000008000, HighPriority, new(3)
 	want.Trace, want.History = "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01", true
+	want.ContactID, want.FromBusiness = "ct_01JD8Z3NDEKTSV4RRFFQ69G5FA", "Acme Bikes"
 	want.State = State{EditedAt: 1700000006000, Reactions: []Reaction{{From: "+15551234567", Emoji: "👍", At: 1700000007000}}}
 	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
 		if v.Field(i).IsZero() {
@@ -94,6 +95,7 @@ func TestMessageIsTheSameAfterJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.WorkspaceID, want.FromLID, want.FromName, want.About, want.Trace = "", "", "", "", "" // not part of the object
+	want.FromBusiness, want.ContactID = "", ""                                                 // nor is the contact, in a message of the account
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("message = %+v, want %+v", got, want)
 	}
