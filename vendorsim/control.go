@@ -35,6 +35,12 @@ const (
 //	POST /calls     {"account", "from", "video", "group"}, answers {"callId"}
 //	POST /history   {"account", "messages": [Past…], "onRequest"}, answers {}
 //
+//	POST /passkeys         {"number"}                 the number asks for its passkey from now on; answers
+//	                                                  {"id", "userHandle", "privateKey", "rpId"}, in base64
+//	POST /passkeys/answer  {"number", "publicKey", "mistake"}  answers {"credential"}
+//	POST /passkeys/faults  {"number", "kind"}
+//	GET  /passkeys/code?number=+…                     answers {"code"}, which the phone shows
+//
 // Content… are the members of [Content]: "type" and "body" and, for most types, the member of the
 // same name. "media" is the answer to POST /media, with any of the members that the message shall
 // have. The actions from /reactions to /pins are those of [Vendor.React]; they answer {"networkId"}, and
@@ -60,6 +66,10 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /stars", control(api.star))
 	mux.HandleFunc("POST /calls", control(api.call))
 	mux.HandleFunc("POST /history", control(api.remember))
+	mux.HandleFunc("POST /passkeys", control(api.passkey))
+	mux.HandleFunc("POST /passkeys/answer", control(api.answerPasskey))
+	mux.HandleFunc("POST /passkeys/faults", control(api.failPasskey))
+	mux.HandleFunc("GET /passkeys/code", api.showPasskeyCode)
 	mux.HandleFunc("GET /accounts", api.listAccounts)
 	mux.HandleFunc("GET /shown", api.listShown)
 	mux.HandleFunc("GET /ledger", api.listLedger)

@@ -36,8 +36,8 @@
 // # Numbers
 //
 // Every number of 7 to 15 digits exists and confirms delivery, except for the special numbers
-// [NumberUnknown], [NumberSilent], [NumberReader], [NumberEcho], [NumberReporter] and
-// [NumberPrivate].
+// [NumberUnknown], [NumberSilent], [NumberReader], [NumberEcho], [NumberReporter], [NumberPrivate]
+// and [NumberPasskey].
 //
 // # State
 //
@@ -50,8 +50,8 @@
 //
 // # Limits
 //
-// Messages between two users, their files and linking are simulated completely, except for passkeys:
-// a client is asked for one ([Vendor.RequirePasskey]), but no answer is accepted. It is an assumption
+// Messages between two users, their files and linking are simulated completely, also with a passkey
+// ([Vendor.RequirePasskey]). It is an assumption
 // that the vendor refuses the key bundle of a client whose code was entered wrong. Of the app state,
 // phones change and show only stars; companions may change all of it, and the real vendor would not
 // notice a wrong MAC, because it has no keys. Groups and history are not simulated; their queries get

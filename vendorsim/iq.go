@@ -17,6 +17,8 @@ func (v queries) handleIQ(c *conn, n *waBinary.Node) {
 			v.answerIQ(c, n, attr(n, "xmlns"), kind)
 		case firstTag(n) == codeTag:
 			v.codes.linkByCode(c, n)
+		case isPasskeyTag(firstTag(n)):
+			v.passkeyLinks.query(c, n)
 		}
 	}
 }

@@ -32,6 +32,8 @@ const (
 	NumberReporter = "+15005550005"
 	// NumberPrivate cannot be added to groups: its owner does not allow it.
 	NumberPrivate = "+15005550006"
+	// NumberPasskey asks for its passkey whenever a client is linked to it.
+	NumberPasskey = "+15005550007"
 )
 
 // number is a phone number as digits without the plus.

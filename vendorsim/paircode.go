@@ -192,7 +192,7 @@ func (v codes) codeFinish(c *conn, n, reg *waBinary.Node) {
 	defer v.mu.Unlock()
 	p := c.pairing
 	ref := string(content(reg.GetChildByTag(codeRefTag)))
-	if p == nil || p.link != nil || p.code == nil || p.code.phone == nil || ref != p.code.ref {
+	if p == nil || p.link != nil || p.passkey != nil || p.code == nil || p.code.phone == nil || ref != p.code.ref {
 		c.replyError(n, 400, "bad-request")
 		return
 	}
@@ -203,8 +203,10 @@ func (v codes) codeFinish(c *conn, n, reg *waBinary.Node) {
 	} else {
 		c.replyError(n, 403, "forbidden")
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrPasskey) {
 		v.links.dropPairing(c, p)
+	}
+	if err != nil {
 		p.settle(err)
 	}
 }

@@ -33,8 +33,8 @@ var (
 	// before it answered.
 	ErrPairingLost = errors.New("client left while it was being linked")
 
-	// ErrPasskey is returned by Scan and EnterCode for a number that requires a
-	// passkey, see [Vendor.RequirePasskey]. The client was asked for one.
+	// ErrPasskey is returned by Scan and EnterCode for a number that requires its passkey, see
+	// [Vendor.RequirePasskey]. The client was asked for it, and the link continues with its answer.
 	ErrPasskey = errors.New("the account asks for its passkey")
 )
 
@@ -55,10 +55,11 @@ const (
 type pairing struct {
 	conn    *conn
 	refs    []string
-	keys    savedCompanion // what the client registered, without a device number
-	code    *codePairing   // when it asked for a code to be entered on a phone
-	link    *link          // set after a phone has scanned the code
-	settled chan error     // gets the outcome, once
+	keys    savedCompanion  // what the client registered, without a device number
+	code    *codePairing    // when it asked for a code to be entered on a phone
+	passkey *passkeyPairing // when it was asked for the passkey of the account
+	link    *link           // set after a phone has scanned the code
+	settled chan error      // gets the outcome, once
 }
 
 // link is the link that a phone has offered to a client.
@@ -196,43 +197,29 @@ func (v links) offerLink(code qrCode, ph *phone) (*pairing, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p := v.pairings[string(code.identity)]
-	if p == nil || p.link != nil || !slices.Contains(p.refs, code.ref) ||
+	if p == nil || p.link != nil || p.passkey != nil || !slices.Contains(p.refs, code.ref) ||
 		string(code.noise) != string(p.keys.Noise[:]) {
 		return nil, ErrStaleQR
 	}
 	return p, v.offerTo(p, ph, code.secret)
 }
 
-// passkeyOptions are the options with which a browser would ask its owner for the passkey.
-const passkeyOptions = `{"challenge":"c2ltdWxhdGVk","timeout":60000,` +
-	`"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required"}`
-
-// RequirePasskey makes a number ask for a passkey whenever a client is linked to it.
-// The simulated vendor only asks for a passkey; it accepts none, so that no client
-// can be linked.
-func (v *Vendor) RequirePasskey(num string) error {
-	n, err := knownNumber(num)
+// offerTo sends a client the link that the phone has signed, or first asks it for the passkey of the
+// account. The caller holds v.mu.
+func (v links) offerTo(p *pairing, ph *phone, secret []byte) error {
+	passkey, err := v.passkeyLinks.of(ph.number)
 	if err != nil {
 		return err
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.passkeys[n] = true
-	return nil
-}
-
-// offerTo sends a client the link that the phone has signed. The caller holds v.mu.
-func (v links) offerTo(p *pairing, ph *phone, secret []byte) error {
-	if v.passkeys[ph.number] {
-		p.conn.send(waBinary.Node{
-			Tag: "notification",
-			Attrs: waBinary.Attrs{
-				"from": types.ServerJID, "type": "passkey_prologue_request", "id": newRef(),
-			},
-			Content: []waBinary.Node{{Tag: "passkey_request_options", Content: []byte(passkeyOptions)}},
-		})
+	if passkey != nil {
+		v.passkeyLinks.ask(p, ph, secret)
 		return ErrPasskey
 	}
+	return v.offer(p, ph, secret)
+}
+
+// offer sends a client the link that the phone has signed. The caller holds v.mu.
+func (v links) offer(p *pairing, ph *phone, secret []byte) error {
 	cp := &companion{account: v.accounts[ph.number], saved: p.keys}
 	if cp.account == nil {
 		cp.account = &account{number: ph.number}

@@ -40,52 +40,54 @@ type Vendor struct{ *core }
 
 // The subjects. Each one has the rules for one part of the network.
 type (
-	codes      struct{ *core } // links by a code that is entered on a phone
-	devices    struct{ *core } // accounts and the companions linked to them
-	directory  struct{ *core } // lookups of numbers, hidden addresses and devices
-	faults     struct{ *core } // failures on request
-	groupChats struct{ *core } // groups and their messages
-	histories  struct{ *core } // what phones had before companions were linked
-	links      struct{ *core } // links by a QR code, and the link that both ways offer
-	logins     struct{ *core } // logins of linked companions
-	mediaHost  struct{ *core } // uploads and downloads of files
-	messages   struct{ *core } // messages of companions and of phones
-	people     struct{ *core } // what the network tells of numbers
-	prekeys    struct{ *core } // the keys that begin Signal sessions
-	queries    struct{ *core } // iq nodes
-	queues     struct{ *core } // nodes that a companion has to acknowledge
-	receipts   struct{ *core } // receipts and acknowledgements
-	records    struct{ *core } // the ledger, and the messages that phones show
-	restorer   struct{ *core } // the state directory, read at the start
-	reuploads  struct{ *core } // files that a phone uploads again
-	retries    struct{ *core } // new copies of messages that could not be decrypted
-	sockets    struct{ *core } // listeners and connections
-	states     struct{ *core } // the app state, which an account's phone and companions share
+	codes        struct{ *core } // links by a code that is entered on a phone
+	devices      struct{ *core } // accounts and the companions linked to them
+	directory    struct{ *core } // lookups of numbers, hidden addresses and devices
+	faults       struct{ *core } // failures on request
+	groupChats   struct{ *core } // groups and their messages
+	histories    struct{ *core } // what phones had before companions were linked
+	links        struct{ *core } // links by a QR code, and the link that both ways offer
+	logins       struct{ *core } // logins of linked companions
+	mediaHost    struct{ *core } // uploads and downloads of files
+	messages     struct{ *core } // messages of companions and of phones
+	people       struct{ *core } // what the network tells of numbers
+	prekeys      struct{ *core } // the keys that begin Signal sessions
+	queries      struct{ *core } // iq nodes
+	queues       struct{ *core } // nodes that a companion has to acknowledge
+	receipts     struct{ *core } // receipts and acknowledgements
+	records      struct{ *core } // the ledger, and the messages that phones show
+	restorer     struct{ *core } // the state directory, read at the start
+	reuploads    struct{ *core } // files that a phone uploads again
+	retries      struct{ *core } // new copies of messages that could not be decrypted
+	sockets      struct{ *core } // listeners and connections
+	states       struct{ *core } // the app state, which an account's phone and companions share
+	passkeyLinks struct{ *core } // links for which the account asks for its passkey
 )
 
 // subjects lets each subject call the others.
 type subjects struct {
-	codes      codes
-	devices    devices
-	directory  directory
-	faults     faults
-	groupChats groupChats
-	histories  histories
-	links      links
-	logins     logins
-	mediaHost  mediaHost
-	messages   messages
-	people     people
-	prekeys    prekeys
-	queries    queries
-	queues     queues
-	receipts   receipts
-	records    records
-	restorer   restorer
-	reuploads  reuploads
-	retries    retries
-	sockets    sockets
-	states     states
+	codes        codes
+	devices      devices
+	directory    directory
+	faults       faults
+	groupChats   groupChats
+	histories    histories
+	links        links
+	logins       logins
+	mediaHost    mediaHost
+	messages     messages
+	people       people
+	prekeys      prekeys
+	queries      queries
+	queues       queues
+	receipts     receipts
+	records      records
+	restorer     restorer
+	reuploads    reuploads
+	retries      retries
+	sockets      sockets
+	states       states
+	passkeyLinks passkeyLinks
 }
 
 // core is shared by all subjects.
@@ -105,25 +107,26 @@ type core struct {
 	server *http.Server
 	client *http.Client
 
-	mu       sync.Mutex // guards the fields below; taken after a phone's lock, before a connection's
-	closed   bool
-	changed  chan struct{} // closed at the next change; nil if Watch was not called
-	phones   map[number]*phone
-	accounts map[number]*account
-	pairings map[string]*pairing // by the companion's identity key
-	conns    map[*conn]struct{}
-	ledger   ledger
-	screens  map[number]*screen
-	groups   map[string]*group // by id
-	passkeys map[number]bool   // numbers that ask for a passkey before they are linked
-	names    map[number]string
-	persons  map[number]person
-	moments  []Moment
-	shared   map[number]*appState
-	echoed   map[number]*echoes
-	withheld map[number]bool // numbers whose phones do not share the key of the app state
-	archives map[number]*archive
-	guarded  map[number]bool // accounts that need tokens to write to strangers
+	mu            sync.Mutex // guards the fields below; taken after a phone's lock, before a connection's
+	closed        bool
+	changed       chan struct{} // closed at the next change; nil if Watch was not called
+	phones        map[number]*phone
+	accounts      map[number]*account
+	pairings      map[string]*pairing // by the companion's identity key
+	conns         map[*conn]struct{}
+	ledger        ledger
+	screens       map[number]*screen
+	groups        map[string]*group   // by id
+	passkeys      map[number]*Passkey // of numbers that ask for them before they are linked
+	names         map[number]string
+	persons       map[number]person
+	moments       []Moment
+	shared        map[number]*appState
+	echoed        map[number]*echoes
+	withheld      map[number]bool // numbers whose phones do not share the key of the app state
+	archives      map[number]*archive
+	guarded       map[number]bool         // accounts that need tokens to write to strangers
+	passkeyFaults map[number]PasskeyFault // that wait
 }
 
 // Open starts a Vendor with the accounts, phones, keys and ledger that are stored in opts.Dir. The
@@ -149,50 +152,52 @@ func Open(opts Options) (*Vendor, error) {
 // newVendor returns a Vendor that has no state and does not serve yet.
 func newVendor(opts Options) *Vendor {
 	c := &core{
-		log:      opts.Log,
-		keys:     opts.Keys,
-		pipes:    newPipeListener(),
-		phones:   make(map[number]*phone),
-		accounts: make(map[number]*account),
-		pairings: make(map[string]*pairing),
-		conns:    make(map[*conn]struct{}),
-		screens:  make(map[number]*screen),
-		echoed:   make(map[number]*echoes),
-		groups:   make(map[string]*group),
-		passkeys: make(map[number]bool),
-		names:    make(map[number]string),
-		persons:  make(map[number]person),
-		shared:   make(map[number]*appState),
-		withheld: make(map[number]bool),
-		archives: make(map[number]*archive),
-		guarded:  make(map[number]bool),
-		ledger:   ledger{limit: cmp.Or(opts.Ledger, defaultLedger)},
+		log:           opts.Log,
+		keys:          opts.Keys,
+		pipes:         newPipeListener(),
+		phones:        make(map[number]*phone),
+		accounts:      make(map[number]*account),
+		pairings:      make(map[string]*pairing),
+		conns:         make(map[*conn]struct{}),
+		screens:       make(map[number]*screen),
+		echoed:        make(map[number]*echoes),
+		groups:        make(map[string]*group),
+		passkeys:      make(map[number]*Passkey),
+		names:         make(map[number]string),
+		persons:       make(map[number]person),
+		shared:        make(map[number]*appState),
+		withheld:      make(map[number]bool),
+		archives:      make(map[number]*archive),
+		guarded:       make(map[number]bool),
+		ledger:        ledger{limit: cmp.Or(opts.Ledger, defaultLedger)},
+		passkeyFaults: make(map[number]PasskeyFault),
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.subjects = subjects{
-		codes:      codes{c},
-		devices:    devices{c},
-		directory:  directory{c},
-		faults:     faults{c},
-		groupChats: groupChats{c},
-		histories:  histories{c},
-		links:      links{c},
-		logins:     logins{c},
-		mediaHost:  mediaHost{c},
-		messages:   messages{c},
-		people:     people{c},
-		prekeys:    prekeys{c},
-		queries:    queries{c},
-		queues:     queues{c},
-		receipts:   receipts{c},
-		records:    records{c},
-		restorer:   restorer{c},
-		reuploads:  reuploads{c},
-		retries:    retries{c},
-		sockets:    sockets{c},
-		states:     states{c},
+		codes:        codes{c},
+		devices:      devices{c},
+		directory:    directory{c},
+		faults:       faults{c},
+		groupChats:   groupChats{c},
+		histories:    histories{c},
+		links:        links{c},
+		logins:       logins{c},
+		mediaHost:    mediaHost{c},
+		messages:     messages{c},
+		people:       people{c},
+		prekeys:      prekeys{c},
+		queries:      queries{c},
+		queues:       queues{c},
+		receipts:     receipts{c},
+		records:      records{c},
+		restorer:     restorer{c},
+		reuploads:    reuploads{c},
+		retries:      retries{c},
+		sockets:      sockets{c},
+		states:       states{c},
+		passkeyLinks: passkeyLinks{c},
 	}
 	return &Vendor{c}
 }
