@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -43,6 +44,64 @@ func linking(t *tenant) string {
 	t.do("POST", "/v1/devices/"+string(id)+"/link", "").want(http.StatusCreated, "")
 	t.showCode(id, "code", time.Now().Add(time.Minute))
 	return string(id)
+}
+
+// looking is a device with an open link attempt, which the routes share that leave it open.
+func looking(t *tenant) string {
+	t.open.Do(func() { t.looked = linking(t) })
+	return t.looked
+}
+
+// aPicture is the body that sets a picture.
+func aPicture() string {
+	return `{"media":{"data":"` + base64.StdEncoding.EncodeToString(jpegFile()) + `","mimeType":"image/jpeg"}}`
+}
+
+// theChallenge is what the network asks for.
+const theChallenge = "Y2hhbGxlbmdl"
+
+// wantingPasskey is a device for which the network asks for the passkey, and the body with the answer. Nobody here has
+// the public key, so nothing checks its signature.
+func wantingPasskey(t *tenant) (id, body string) {
+	id = linking(t)
+	o := postern.PasskeyOptions{
+		Challenge: theChallenge, Domain: "whatsapp.com", AllowCredentials: []postern.PasskeyAllowed{},
+		UserVerification: "required", Extensions: map[string]any{},
+	}
+	device := postern.DeviceID(id)
+	d, err := t.db.Devices.ForEngine(t.t.Context(), device)
+	if err == nil {
+		err = t.g.Sessions.WantPasskey(t.t.Context(), d, t.openLink(device), o)
+	}
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return id, credentialBody(o.Challenge)
+}
+
+func owing(t *tenant) string {
+	id, _ := wantingPasskey(t)
+	return id
+}
+
+// credentialBody answers a challenge.
+func credentialBody(challenge string) string {
+	hash := sha256.Sum256([]byte("whatsapp.com"))
+	text := base64.RawURLEncoding.EncodeToString
+	return fmt.Sprintf(`{"credential":{"id":"aWQ","rawId":"aWQ","type":"public-key","authenticatorAttachment":"platform",`+
+		`"response":{"clientDataJSON":%q,"authenticatorData":%q,"signature":"c2ln","userHandle":null}}}`,
+		text(fmt.Appendf(nil, `{"type":"webauthn.get","challenge":%q,"origin":"https://web.whatsapp.com"}`, challenge)),
+		text(append(hash[:], 5, 0, 0, 0, 0)))
+}
+
+// comparing is a device whose owner is to compare a code.
+func comparing(t *tenant) string {
+	id, body := wantingPasskey(t)
+	t.do("POST", "/v1/devices/"+id+"/link/passkey", body).want(http.StatusAccepted, "")
+	if err := t.g.Sessions.CompareCode(t.t.Context(), t.openLink(postern.DeviceID(id)), "K7QM-2XB4"); err != nil {
+		t.t.Fatal(err)
+	}
+	return id
 }
 
 func (t *tenant) showCode(id postern.DeviceID, text string, until time.Time) {
@@ -221,21 +280,25 @@ func fixed(target, body string) func(*tenant) (string, string) {
 func routes() map[string]route {
 	const devices, webhooks, box = "/v1/devices/", "/v1/webhooks/", "/v1/sandbox/devices/"
 	return map[string]route{
-		"listDevices":   {"GET", 200, false, fixed("/v1/devices", "")},
-		"createDevice":  {"POST", 201, false, fixed("/v1/devices", `{"name":"Support"}`)},
-		"getDevice":     {"GET", 200, true, at(devices, connected, "", "")},
-		"updateDevice":  {"PATCH", 200, true, at(devices, connected, "", `{"name":"Sales"}`)},
-		"deleteDevice":  {"DELETE", 204, true, at(devices, connected, "", "")},
-		"pauseDevice":   {"POST", 200, true, at(devices, connected, "/pause", "")},
-		"resumeDevice":  {"POST", 200, true, at(devices, paused, "/resume", "")},
-		"unlinkDevice":  {"POST", 200, true, at(devices, connected, "/unlink", "")},
-		"openLink":      {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},
-		"getLink":       {"GET", 200, true, at(devices, linking, "/link", "")},
-		"openLinkPage":  {"POST", 201, true, at(devices, linking, "/link/page", "")},
-		"answerPasskey": {"POST", 409, true, at(devices, linking, "/link/passkey", "")},
-		"cancelLink":    {"DELETE", 204, true, at(devices, linking, "/link", "")},
-		"getLinkSVG":    {"GET", 200, true, at(devices, linking, "/link/qr.svg", "")},
-		"getLinkPNG":    {"GET", 200, true, at(devices, linking, "/link/qr.png", "")},
+		"listDevices":  {"GET", 200, false, fixed("/v1/devices", "")},
+		"createDevice": {"POST", 201, false, fixed("/v1/devices", `{"name":"Support"}`)},
+		"getDevice":    {"GET", 200, true, at(devices, connected, "", "")},
+		"updateDevice": {"PATCH", 200, true, at(devices, connected, "", `{"name":"Sales"}`)},
+		"deleteDevice": {"DELETE", 204, true, at(devices, connected, "", "")},
+		"pauseDevice":  {"POST", 200, true, at(devices, connected, "/pause", "")},
+		"resumeDevice": {"POST", 200, true, at(devices, paused, "/resume", "")},
+		"unlinkDevice": {"POST", 200, true, at(devices, connected, "/unlink", "")},
+		"openLink":     {"POST", 201, true, at(devices, unlinked, "/link", `{"method":"qr"}`)},
+		"getLink":      {"GET", 200, true, at(devices, looking, "/link", "")},
+		"openLinkPage": {"POST", 201, true, at(devices, looking, "/link/page", "")},
+		"answerPasskey": {"POST", 202, true, func(t *tenant) (string, string) {
+			id, body := wantingPasskey(t)
+			return devices + id + "/link/passkey", body
+		}},
+		"confirmLink": {"POST", 202, true, at(devices, comparing, "/link/confirm", "")},
+		"cancelLink":  {"DELETE", 204, true, at(devices, linking, "/link", "")},
+		"getLinkSVG":  {"GET", 200, true, at(devices, looking, "/link/qr.svg", "")},
+		"getLinkPNG":  {"GET", 200, true, at(devices, looking, "/link/qr.png", "")},
 		"streamLink": {"GET", 200, true, func(t *tenant) (string, string) {
 			id := linking(t)
 			t.do("DELETE", devices+id+"/link", "").want(http.StatusNoContent, "")
@@ -278,8 +341,7 @@ func routes() map[string]route {
 		"updateGroup":        {"PATCH", 200, true, at(devices, member, aGroup, `{"subject":"Sales"}`)},
 		"changeParticipants": {"POST", 200, true, at(devices, member, aGroup+"/participants", `{"add":["+15551234567"]}`)},
 		"getGroupPicture":    {"GET", 200, true, at(devices, member, aGroup+"/picture", "")},
-		"setGroupPicture": {"PUT", 204, true, at(devices, member, aGroup+"/picture",
-			`{"media":{"data":"`+base64.StdEncoding.EncodeToString(jpegFile())+`","mimeType":"image/jpeg"}}`)},
+		"setGroupPicture":    {"PUT", 204, true, at(devices, member, aGroup+"/picture", aPicture())},
 		"removeGroupPicture": {"DELETE", 204, true, at(devices, member, aGroup+"/picture", "")},
 		"getInvite":          {"GET", 200, true, at(devices, member, aGroup+"/invite", "")},
 		"resetInvite":        {"POST", 200, true, at(devices, member, aGroup+"/invite/reset", "{}")},
@@ -351,6 +413,10 @@ func routes() map[string]route {
 		"receiveInSandbox": {"POST", 200, true, at(box, member, "/inbound", `{"from":"+15551234567","body":"Hi"}`)},
 		"rememberInSandbox": {"POST", 204, true, at(box, member, "/history",
 			`{"from":"+15551234567","messages":[{"body":"Hello","sentAt":"2026-10-01T09:00:00Z"}]}`)},
+		"getPasskeyInSandbox": {"POST", 200, true, func(t *tenant) (string, string) {
+			id, _ := wantingPasskey(t)
+			return box + id + "/passkey", `{"mistake":"signature"}`
+		}},
 		"callInSandbox":        {"POST", 200, true, at(box, member, "/calls", `{"from":"+15551234567"}`)},
 		"changeGroupInSandbox": {"PATCH", 204, true, at(box, member, aGroup, `{"from":"+15551234567","subject":"Sales"}`)},
 		"createGroupInSandbox": {

@@ -94,7 +94,7 @@ func (p *prober) caller() *caller {
 	}
 	c.things["dev_"] = []string{
 		"", "", linking(c.tenant), string(c.device("u", postern.Unlinked)), string(c.device("v", postern.Unlinked)),
-		foreign, "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA",
+		owing(c.tenant), comparing(c.tenant), foreign, "dev_01JD8Z3NDEKTSV4RRFFQ69G5FA",
 	}
 	c.things["msg_"] = []string{"", "", "", "", "", foreignMessage, "msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"}
 	c.keys = []string{
@@ -141,7 +141,7 @@ func (c *caller) replace(target string) {
 		return
 	}
 	for kind, makers := range map[string][]func(*tenant) string{
-		"dev_": {nil, nil, linking, unlinked, unlinked}, "med_": {upload, receivedFile},
+		"dev_": {nil, nil, linking, unlinked, unlinked, owing, comparing}, "med_": {upload, receivedFile},
 		"ct_": {contact, contact},
 	} {
 		for i, build := range makers {
@@ -164,6 +164,7 @@ const worn = 30
 func ends() []string {
 	return []string{
 		"deleteDevice", "deleteMedia", "eraseContact", "unlinkDevice", "deleteWebhook", "cancelLink", "openLink", "scanInSandbox",
+		"answerPasskey", "confirmLink",
 	}
 }
 

@@ -113,6 +113,9 @@ func (g *generator) path(a *attempt) string {
 			id+"%0d%0aX-A:b"))
 	}
 	chat := theGroup().ChatID
+	if strings.Contains(a.op.path, "/chats/") {
+		chat = of(g.dice, chat, "+15551234567")
+	}
 	if strings.Contains(a.op.path, "{chatId}") && g.seldom() {
 		a.odd(&chat, of(g.dice, "group:x", "+15551234567", "x", "%00", chat+"%2f", strings.Repeat("1", 3000)))
 	}
@@ -219,6 +222,12 @@ func (g *generator) bodyOf(a *attempt) {
 	if err != nil {
 		panic(err) // it was made of plain values
 	}
+	if good := inWordsOnly()[a.op.OperationID]; good != "" {
+		a.plain = false
+		if g.roll(2) == 1 {
+			text, a.broken = []byte(good), false
+		}
+	}
 	a.header.Set("Content-Type", "application/json")
 	if g.seldom() {
 		kind := of(g.dice, "text/plain", "application/xml", "application/json; charset=utf-16",
@@ -232,6 +241,11 @@ func (g *generator) bodyOf(a *attempt) {
 		a.plain, a.broken = false, true
 		a.body = g.garble(text)
 	}
+}
+
+// inWordsOnly has bodies of operations that take what a schema cannot say.
+func inWordsOnly() map[string]string {
+	return map[string]string{"answerPasskey": credentialBody(theChallenge), "setGroupPicture": aPicture()}
 }
 
 // garble makes something of a JSON object that is not one in UTF-8.

@@ -90,6 +90,12 @@ func (fakeSandbox) Scan(context.Context, string, string) error { return nil }
 
 func (fakeSandbox) EnterCode(context.Context, string, string) error { return nil }
 
+func (fakeSandbox) Passkey(postern.PasskeyOptions, string, string) (postern.PasskeyCredential, error) {
+	return postern.PasskeyCredential{ID: "aWQ", RawID: "aWQ", Type: "public-key", Response: postern.PasskeyResponse{
+		ClientData: "e30", AuthenticatorData: "AQ", Signature: "c2ln", UserHandle: "dXNlcg",
+	}}, nil
+}
+
 func (fakeSandbox) ChangeGroup(context.Context, string, string, gateway.SandboxGroupChange) error {
 	return nil
 }
@@ -255,8 +261,10 @@ type tenant struct {
 	ws  postern.WorkspaceID
 	key string
 
-	once  sync.Once
-	acted string // the device of the messages that the routes of actions are about
+	once   sync.Once
+	open   sync.Once
+	looked string // the device of routes that only look at a link attempt
+	acted  string // the device of the messages that the routes of actions are about
 
 	inGroup sync.Once
 	grouped string // the device that the routes of groups are about

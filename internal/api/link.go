@@ -120,8 +120,49 @@ type emptyInput struct {
 	Body *noMembers
 }
 
-func (h links) answerPasskey(ctx context.Context, q *request, in *emptyInput) (*nothing, error) {
-	return nil, h.gateway.Links.AnswerPasskey(ctx, q.caller, in.ID)
+type passkeyInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body passkeyAnswer
+}
+
+type passkeyAnswer struct {
+	_          struct{}          `additionalProperties:"false"`
+	Credential passkeyCredential `json:"credential" doc:"What navigator.credentials.get() returned, after toJSON(). Fields beyond these are ignored."`
+}
+
+// passkeyCredential is the AuthenticationResponseJSON of WebAuthn.
+type passkeyCredential struct {
+	_        struct{}        `additionalProperties:"true"`
+	ID       string          `json:"id" minLength:"1" maxLength:"8192" doc:"Id of the passkey, in base64url." example:"AY1kZ0mWq3c8T5uHn2xRbA"`
+	RawID    string          `json:"rawId" minLength:"1" maxLength:"8192" doc:"The same as id." example:"AY1kZ0mWq3c8T5uHn2xRbA"`
+	Type     string          `json:"type" enum:"public-key" doc:"Always public-key." example:"public-key"`
+	Response passkeyResponse `json:"response" doc:"What the authenticator has signed."`
+}
+
+type passkeyResponse struct {
+	_                 struct{} `additionalProperties:"true"`
+	ClientDataJSON    string   `json:"clientDataJSON" minLength:"1" maxLength:"8192" doc:"Which request the browser answers, and on which page, in base64url." example:"eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoi…"`
+	AuthenticatorData string   `json:"authenticatorData" minLength:"1" maxLength:"8192" doc:"What the authenticator says, in base64url." example:"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEFAAAAAA"`
+	Signature         string   `json:"signature" minLength:"1" maxLength:"8192" doc:"Signature of both, in base64url." example:"MEUCIQDx1…"`
+	UserHandle        *string  `json:"userHandle,omitempty" nullable:"true" maxLength:"8192" doc:"Whose passkey it is, in base64url; null or left out if the authenticator does not say." example:"dXNlcg"`
+}
+
+// answerPasskey hands the network the passkey that it asks for.
+func (h links) answerPasskey(ctx context.Context, q *request, in *passkeyInput) (*output[postern.Link], error) {
+	c := in.Body.Credential
+	credential := postern.PasskeyCredential{ID: c.ID, RawID: c.RawID, Type: c.Type, Response: postern.PasskeyResponse{
+		ClientData: c.Response.ClientDataJSON, AuthenticatorData: c.Response.AuthenticatorData,
+		Signature: c.Response.Signature,
+	}}
+	if user := c.Response.UserHandle; user != nil {
+		credential.Response.UserHandle = postern.Maybe(*user)
+	}
+	return answer(h.gateway.Links.AnswerPasskey(ctx, q.caller, in.ID, credential))
+}
+
+// confirm says that the phone shows the same code.
+func (h links) confirm(ctx context.Context, q *request, in *emptyInput) (*output[postern.Link], error) {
+	return answer(h.gateway.Links.Confirm(ctx, q.caller, in.ID))
 }
 
 func (h links) cancel(ctx context.Context, q *request, in *deviceInput) (*nothing, error) {
@@ -209,7 +250,7 @@ func (h links) follow(ctx context.Context, q *request, last postern.Link, s *str
 		return
 	}
 	defer key.changed.Close()
-	last.QR, last.PairingCode, last.Status = "", "", postern.LinkPending // not sent yet
+	last.QR, last.PairingCode, last.ConfirmationCode, last.Status = "", "", "", postern.LinkPending // not sent yet
 	for key.good(ctx) {
 		l, err := h.now(ctx, q, last)
 		if err != nil || !s.showLink(l, last) || !l.Status.Open() {
@@ -236,6 +277,7 @@ func isNotFound(err error) bool { return errors.Is(err, &postern.Error{Reason: p
 // deleted returns the attempt of a device that was deleted.
 func deleted(l postern.Link) postern.Link {
 	l.Status, l.Reason, l.QR, l.PairingCode, l.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
+	l.Passkey, l.ConfirmationCode = nil, ""
 	return l
 }
 
@@ -246,6 +288,8 @@ func (s *stream) showLink(l, last postern.Link) bool {
 		return s.event("ended", l)
 	case l.QR != "" && l.QR != last.QR, l.PairingCode != "" && l.PairingCode != last.PairingCode:
 		return s.event("code", l)
+	case l.Status == postern.LinkConfirm && l.ConfirmationCode != last.ConfirmationCode:
+		return s.event("confirm", l)
 	case l.Status != last.Status:
 		return s.event("passkey", l)
 	}

@@ -35,7 +35,10 @@ func (a *API) routes() {
 	add(a, "DELETE "+link, "cancelLink", "Cancel the open link attempt", links.cancel)
 	add(a, "POST "+link+"/page", "openLinkPage", "Create a page that shows the open link attempt", links.openPage,
 		creates)
-	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's request for a passkey", links.answerPasskey)
+	add(a, "POST "+link+"/passkey", "answerPasskey", "Answer the network's request for a passkey", links.answerPasskey,
+		status(http.StatusAccepted))
+	add(a, "POST "+link+"/confirm", "confirmLink", "Confirm that the phone shows the same code", links.confirm,
+		status(http.StatusAccepted))
 	add(a, "GET "+link+"/qr.svg", "getLinkSVG", "Get the code to scan as SVG", links.svg, gives(spec.SVG))
 	add(a, "GET "+link+"/qr.png", "getLinkPNG", "Get the code to scan as PNG", links.png, gives(spec.PNG))
 	add(a, "GET "+link+"/stream", "streamLink", "Stream the codes of a link attempt", links.stream, gives(spec.Stream))
@@ -126,6 +129,7 @@ func (a *API) routes() {
 	add(a, "GET /v1/me", "getMe", "Get the key, its workspace and its plan", usage.me)
 
 	add(a, "POST "+box+"/scan", "scanInSandbox", "Scan the code with a simulated phone", sandbox.scan)
+	add(a, "POST "+box+"/passkey", "getPasskeyInSandbox", "Get the passkey of a simulated phone", sandbox.passkey)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)
 	add(a, "POST "+box+"/groups", "createGroupInSandbox", "Create a group of simulated phones", sandbox.createGroup)
 	add(a, "PATCH "+box+"/groups/{chatId}", "changeGroupInSandbox", "Let a simulated phone change a group",

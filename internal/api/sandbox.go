@@ -43,6 +43,43 @@ func (h sandbox) scan(ctx context.Context, q *request, in *scanInput) (*output[S
 	return answer(Scan{number}, err)
 }
 
+type passkeyOfPhone struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body *newSandboxPasskey
+}
+
+type newSandboxPasskey struct {
+	_       struct{} `additionalProperties:"false"`
+	Mistake string   `json:"mistake,omitempty" enum:"signature,origin,challenge,domain,unverified" doc:"What is wrong with the credential; left out for nothing." example:"signature"`
+	Fault   string   `json:"fault,omitempty" enum:"refused,expired,declined,commitment" doc:"What goes wrong when the simulated network gets the next right credential: it refuses it, it says that it comes too late, the owner declines on the phone, or the phone reports that the server's keys do not fit. Left out for nothing." example:"declined"`
+}
+
+// SandboxPasskey is the answer of a simulated phone's passkey.
+type SandboxPasskey struct {
+	Credential passkeyCredential `json:"credential" doc:"Send it as the credential of the link attempt."`
+}
+
+func (h sandbox) passkey(ctx context.Context, q *request, in *passkeyOfPhone) (*output[SandboxPasskey], error) {
+	var b newSandboxPasskey
+	if in.Body != nil {
+		b = *in.Body
+	}
+	c, err := h.gateway.SandboxPhones.Passkey(ctx, q.caller, in.ID, b.Mistake, b.Fault)
+	return answer(SandboxPasskey{credentialOf(c)}, err)
+}
+
+// credentialOf describes a credential as callers send it.
+func credentialOf(c postern.PasskeyCredential) passkeyCredential {
+	out := passkeyCredential{ID: c.ID, RawID: c.RawID, Type: c.Type, Response: passkeyResponse{
+		ClientDataJSON: c.Response.ClientData, AuthenticatorData: c.Response.AuthenticatorData,
+		Signature: c.Response.Signature,
+	}}
+	if user := string(c.Response.UserHandle); user != "" {
+		out.Response.UserHandle = &user
+	}
+	return out
+}
+
 type inboundInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newInbound

@@ -22,6 +22,7 @@ func scopes() map[string][]postern.Scope {
 		"getLink":              {postern.DevicesRead}, // the code needs more: gateway.Links.Get
 		"openLinkPage":         {postern.DevicesWrite},
 		"answerPasskey":        {postern.DevicesWrite},
+		"confirmLink":          {postern.DevicesWrite},
 		"cancelLink":           {postern.DevicesWrite},
 		"getLinkSVG":           {postern.DevicesWrite},
 		"getLinkPNG":           {postern.DevicesWrite},
@@ -95,6 +96,7 @@ func scopes() map[string][]postern.Scope {
 		"getMe":                {}, // every key may read what it is
 		"getUsage":             {postern.UsageRead},
 		"scanInSandbox":        {postern.SandboxWrite},
+		"getPasskeyInSandbox":  {postern.SandboxWrite},
 		"receiveInSandbox":     {postern.SandboxWrite},
 		"callInSandbox":        {postern.SandboxWrite},
 		"rememberInSandbox":    {postern.SandboxWrite},

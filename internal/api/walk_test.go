@@ -28,7 +28,7 @@ func walk() map[string]statuses {
 	own := statuses{403, 403, 200, 200} // each sees what is its own
 	return map[string]statuses{
 		"listDevices": own, "createDevice": {403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
-		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
+		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "confirmLink": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
 		"checkNumbers": owned, "showTyping": owned, "rejectCall": owned,
 		"listChats": owned, "getChat": owned, "markChatRead": owned, "archiveChat": owned, "muteChat": owned,
 		"askHistory": owned, "rememberInSandbox": owned,
@@ -41,7 +41,7 @@ func walk() map[string]statuses {
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
 		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own, "getMe": {403, 200, 200, 200},
-		"scanInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "changeGroupInSandbox": owned, "setChatInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
+		"scanInSandbox": owned, "getPasskeyInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "changeGroupInSandbox": owned, "setChatInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}
 }
 

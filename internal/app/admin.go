@@ -80,7 +80,7 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) *http.Serve
 	mux.HandleFunc("GET /workspaces/{ws}/devices", admin(func(r *http.Request, _ none) (any, error) {
 		return g.Devices.ListForOperator(r.Context(), access.Operator(), workspaceOf(r))
 	}))
-	deviceCommands(mux, g)
+	deviceCommands(mux, g, base)
 	webhookCommands(mux, g)
 	messageCommands(mux, g)
 	return mux
@@ -96,7 +96,12 @@ func secretKeyCommands(mux *http.ServeMux, k *secretKeys) {
 	}))
 }
 
-func deviceCommands(mux *http.ServeMux, g *gateway.Gateway) {
+// LinkPage is the address of a page that leads through a link attempt.
+type LinkPage struct {
+	URL string `json:"url"`
+}
+
+func deviceCommands(mux *http.ServeMux, g *gateway.Gateway, base string) {
 	create := func(r *http.Request, c access.Caller, in newDevice) (any, error) {
 		made, err := g.Devices.Create(r.Context(), c, gateway.NewDevice{Name: in.Name}, nil)
 		return made.Value, err
@@ -107,6 +112,10 @@ func deviceCommands(mux *http.ServeMux, g *gateway.Gateway) {
 	openLink := func(r *http.Request, c access.Caller, in gateway.NewLink) (any, error) {
 		made, err := g.Links.Open(r.Context(), c, deviceOf(r), in, nil)
 		return made.Value, err
+	}
+	openLinkPage := func(r *http.Request, c access.Caller, _ none) (any, error) {
+		made, err := g.LinkPages.Open(r.Context(), c, deviceOf(r), nil)
+		return LinkPage{base + "/link/" + made.Value.Token}, err
 	}
 	getLink := func(r *http.Request, c access.Caller, _ none) (any, error) {
 		return g.Links.Get(r.Context(), c, deviceOf(r))
@@ -119,6 +128,7 @@ func deviceCommands(mux *http.ServeMux, g *gateway.Gateway) {
 	mux.HandleFunc("DELETE /workspaces/{ws}/devices/{id}", admin(operator(g, drop)))
 	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link", admin(operator(g, openLink)))
 	mux.HandleFunc("GET /workspaces/{ws}/devices/{id}/link", admin(operator(g, getLink)))
+	mux.HandleFunc("POST /workspaces/{ws}/devices/{id}/link/page", admin(operator(g, openLinkPage)))
 }
 
 func webhookCommands(mux *http.ServeMux, g *gateway.Gateway) {

@@ -72,6 +72,7 @@ type App struct {
 	version   string
 	shared    bool // other servers may use the database
 	keepStart bool // see Options
+	compare   bool // see Options.ComparePasskeys
 
 	db         *store.Store
 	gateway    *gateway.Gateway
@@ -114,6 +115,9 @@ type Options struct {
 	// KeepStart leaves in memory what only the start needs. Tests set it, because they start many
 	// servers in a process, and each would have all memory collected several times.
 	KeepStart bool
+	// ComparePasskeys lets owners compare a code whenever they link with a passkey. Without it that happens only if five
+	// minutes went by before the network got the passkey.
+	ComparePasskeys bool
 }
 
 // New opens everything that a server needs, including its ports, so that errors are
@@ -125,6 +129,7 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 	a := &App{
 		cfg: cfg, log: opts.Log, version: opts.Version, health: health.New(opts.Log), vendor: opts.Vendor,
 		shared: opts.Shared || cfg.DatabaseURL != "" && !bool(cfg.Sandbox), keepStart: opts.KeepStart,
+		compare: opts.ComparePasskeys,
 	}
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -253,6 +258,7 @@ func (a *App) openDriver(ctx context.Context, box *seal.Box, proxies *egress.Cli
 	}
 	driver, err := whatsapp.New(whatsapp.Options{
 		Store: a.db, Seal: box, Network: network, DeviceName: a.cfg.DeviceName, Log: a.log, Proxies: proxies,
+		Compare: a.compare,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the network driver: %w", err)
@@ -347,10 +353,12 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 	})
 	return web.New(web.Options{
 		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate, Document: rest.OpenAPI,
-		Observe:   a.counts.Requested,
-		Trace:     a.traceRequest(),
-		Late:      late.Late,
-		LinkPages: linkpage.Handler(linkpage.Options{Gateway: a.gateway, Log: a.log, Secure: secure}),
+		Observe: a.counts.Requested,
+		Trace:   a.traceRequest(),
+		Late:    late.Late,
+		LinkPages: linkpage.Handler(linkpage.Options{
+			Gateway: a.gateway, Log: a.log, Secure: secure, BaseURL: a.cfg.BaseURL,
+		}),
 		Dashboard: dash.Handler(pages),
 	}), nil
 }

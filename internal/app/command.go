@@ -226,6 +226,12 @@ func (c *Commands) Link(ctx context.Context, ws, id string) (l postern.Link, err
 	return l, err
 }
 
+// OpenLinkPage creates a page that leads through the open link attempt of a device, and returns its address.
+func (c *Commands) OpenLinkPage(ctx context.Context, ws, id string) (p LinkPage, err error) {
+	err = c.call(ctx, http.MethodPost, "/workspaces/"+ws+"/devices/"+id+"/link/page", nil, &p)
+	return p, err
+}
+
 // AddWebhook creates a webhook endpoint. The answer contains its secret.
 func (c *Commands) AddWebhook(
 	ctx context.Context, ws string, in gateway.NewEndpoint,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,6 +64,43 @@ func (s spaces) Of(ws postern.WorkspaceID) (gateway.SandboxNetwork, error) {
 
 // simulated lets the sandbox routes control the simulated vendor of a workspace.
 type simulated struct{ *vendorsim.Vendor }
+
+func (s simulated) Scan(ctx context.Context, qr, number string) error {
+	return passkeyAsked(s.Vendor.Scan(ctx, qr, number))
+}
+
+func (s simulated) EnterCode(ctx context.Context, code, number string) error {
+	return passkeyAsked(s.Vendor.EnterCode(ctx, code, number))
+}
+
+func passkeyAsked(err error) error {
+	if errors.Is(err, vendorsim.ErrPasskey) {
+		return gateway.ErrPasskeyAsked
+	}
+	return err
+}
+
+func (s simulated) Passkey(o postern.PasskeyOptions, mistake, fault string) (c postern.PasskeyCredential, err error) {
+	request, err := json.Marshal(o)
+	if err != nil {
+		return c, fmt.Errorf("encode a request for a passkey: %w", err)
+	}
+	number, err := s.Passkeys().OwnerOf(request)
+	if err == nil && fault != "" {
+		err = s.Passkeys().Fail(number, vendorsim.PasskeyFault(fault))
+	}
+	var answer []byte
+	if err == nil {
+		var p *vendorsim.Passkey
+		if p, err = s.Vendor.Passkeys().Of(number); err == nil {
+			answer, err = p.Answer(request, vendorsim.PasskeyMistake(mistake))
+		}
+	}
+	if err != nil {
+		return c, postern.Errorf(postern.NoPasskeyWanted, "no simulated phone has a passkey for this link attempt")
+	}
+	return c, json.Unmarshal(answer, &c)
+}
 
 func (s simulated) Inbound(ctx context.Context, account string, in gateway.SandboxInbound) (string, error) {
 	c := simulatedContent(in.Content)

@@ -37,6 +37,8 @@ const (
 	// pageTime is how long a link page can be used. Its link attempt stays open for the
 	// same time and gets new codes when the vendor's run out.
 	pageTime = 15 * time.Minute
+	// passkeyTime is how long a link attempt waits at least after the network has asked for the passkey.
+	passkeyTime = 10 * time.Minute
 	// goodbyeWait is the default of Options.GoodbyeWait.
 	goodbyeWait = 10 * time.Second
 	// codeWait is how long a scan in the sandbox waits for the first code.

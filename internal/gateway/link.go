@@ -5,11 +5,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
+	"fmt"
 
 	"postern/internal/access"
+	"postern/internal/passkey"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/passkeys"
 )
 
 // NewLink describes a link attempt to open.
@@ -97,7 +101,7 @@ func (g Links) Get(ctx context.Context, c access.Caller, id postern.DeviceID) (p
 	}
 	l, err := g.get(ctx, c, id)
 	if c.Permit(postern.DevicesWrite) != nil {
-		l.QR, l.PairingCode, l.QRExpiresAt = "", "", 0
+		l.QR, l.PairingCode, l.QRExpiresAt, l.Passkey, l.ConfirmationCode = "", "", 0, nil, ""
 	}
 	return l, err
 }
@@ -125,11 +129,11 @@ func (g Links) get(ctx context.Context, c access.Caller, id postern.DeviceID) (p
 	return g.shown(row)
 }
 
-// shown returns a link attempt with the code that is valid now.
+// shown returns a link attempt with the code that is valid now, or with what the network asks the owner for.
 func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 	l := row.Link
 	if row.Passkey && l.Status == postern.LinkPending {
-		l.Status = postern.LinkPasskey
+		return g.withPasskey(row)
 	}
 	if len(row.Code) == 0 || l.Status != postern.LinkPending {
 		l.QRExpiresAt = 0
@@ -140,6 +144,26 @@ func (g Links) shown(row store.LinkRow) (postern.Link, error) {
 		l.PairingCode, l.QRExpiresAt = postern.Maybe(code), 0
 	} else {
 		l.QR = postern.Maybe(code)
+	}
+	return l, err
+}
+
+// withPasskey returns an attempt for which the network asks for a passkey.
+func (g Links) withPasskey(row store.LinkRow) (postern.Link, error) {
+	l := row.Link
+	l.Status, l.QRExpiresAt = postern.LinkPasskey, 0
+	data, err := g.passkeys().Open(row)
+	if err != nil {
+		return l, err
+	}
+	switch row.PasskeyStep {
+	case passkeys.Wanted:
+		l.Passkey = &postern.PasskeyRequest{}
+		err = json.Unmarshal(data, &l.Passkey.PublicKey)
+	case passkeys.Compare:
+		l.Status, l.ConfirmationCode = postern.LinkConfirm, postern.Maybe(data)
+	case passkeys.Confirmed:
+		l.Status = postern.LinkConfirm
 	}
 	return l, err
 }
@@ -155,30 +179,94 @@ func (g Links) Watch(ctx context.Context, c access.Caller, id postern.DeviceID) 
 	return g.db.Listen(store.LinkChanged, string(id)), nil
 }
 
-// AnswerPasskey refuses to pass a passkey on to the network, and says why: only the
-// network's own pages can ask a browser for a passkey of its domain. A link attempt that
-// needs one cannot succeed.
-func (g Links) AnswerPasskey(ctx context.Context, c access.Caller, id postern.DeviceID) error {
-	if err := c.Permit(postern.DevicesWrite); err != nil {
-		return err
+// AnswerPasskey hands the network the credential that it asks for. The attempt then continues by itself, and may ask the
+// owner to compare a code.
+func (g Links) AnswerPasskey(
+	ctx context.Context, c access.Caller, id postern.DeviceID, credential postern.PasskeyCredential,
+) (postern.Link, error) {
+	row, err := g.openRow(ctx, c, id)
+	if err != nil {
+		return postern.Link{}, err
 	}
-	l, err := g.get(ctx, c, id)
-	switch {
-	case err != nil:
-		return err
-	case !l.Status.Open():
-		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
-	case l.Status != postern.LinkPasskey:
-		return postern.Errorf(
-			postern.NoPasskeyWanted, "the link attempt is %s; the network did not ask for a passkey", l.Status,
-		)
+	return g.answerPasskey(ctx, row, credential)
+}
+
+// Confirm says that the owner has compared the code: the phone shows the same one.
+func (g Links) Confirm(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Link, error) {
+	row, err := g.openRow(ctx, c, id)
+	if err != nil {
+		return postern.Link{}, err
+	}
+	return g.confirm(ctx, row)
+}
+
+// openRow finds the open link attempt of a device that the caller may change.
+func (g Links) openRow(ctx context.Context, c access.Caller, id postern.DeviceID) (store.LinkRow, error) {
+	if err := c.Permit(postern.DevicesWrite); err != nil {
+		return store.LinkRow{}, err
+	}
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return store.LinkRow{}, err
+	}
+	row, ok, err := g.db.Links.Latest(ctx, c.Workspace(), id)
+	if err == nil && (!ok || row.Status != postern.LinkPending) {
+		err = errNoOpenLink
+	}
+	return row, err
+}
+
+var errNoOpenLink = postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
+
+// answerPasskey checks a credential and records it for the server that has the connection.
+func (g Links) answerPasskey(
+	ctx context.Context, row store.LinkRow, credential postern.PasskeyCredential,
+) (postern.Link, error) {
+	l, err := g.shown(row)
+	if err != nil {
+		return l, err
+	}
+	if l.Passkey == nil {
+		return l, notWanted(row, l)
+	}
+	if credential, err = passkey.Check(credential, l.Passkey.PublicKey); err != nil {
+		return l, err
+	}
+	raw, err := json.Marshal(credential)
+	if err != nil {
+		return l, fmt.Errorf("encode a credential: %w", err)
+	}
+	ok, err := g.passkeys().Answer(ctx, row, raw)
+	if err == nil && !ok {
+		err = postern.Errorf(postern.NoPasskeyWanted, "the network no longer asks for a passkey; read the link attempt")
+	}
+	l.Passkey = nil
+	return l, err
+}
+
+// notWanted says why an attempt takes no credential.
+func notWanted(row store.LinkRow, l postern.Link) error {
+	if row.PasskeyStep == passkeys.Answered {
+		return postern.Errorf(postern.NoPasskeyWanted, "the passkey of this link attempt was given already; the network checks it")
 	}
 	return postern.Errorf(
-		postern.PasskeyNotSupported,
-		"browsers release this passkey only to the network's own pages; turn the passkey off in the "+
-			"account's settings on the phone, then open a new link attempt",
+		postern.NoPasskeyWanted, "the link attempt is %s; the network does not ask for a passkey", l.Status,
 	)
 }
+
+// confirm records that the code was compared.
+func (g Links) confirm(ctx context.Context, row store.LinkRow) (postern.Link, error) {
+	l, err := g.shown(row)
+	if err != nil {
+		return l, err
+	}
+	ok, err := g.passkeys().Confirm(ctx, row)
+	if err == nil && !ok {
+		err = postern.Errorf(postern.NothingToConfirm, "the link attempt is %s; it has no code to compare", l.Status)
+	}
+	return l, err
+}
+
+func (g *core) passkeys() passkeys.Table { return passkeys.Of(g.db, g.box) }
 
 // Cancel ends the open link attempt and frees its slot.
 func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID) error {
@@ -195,7 +283,7 @@ func (g Links) Cancel(ctx context.Context, c access.Caller, id postern.DeviceID)
 		Acts: did(c, now, "device.link-canceled", string(id), d.Name),
 	})
 	if err == nil && !ended {
-		return postern.Errorf(postern.NoOpenLink, "no link attempt is open for this device")
+		return errNoOpenLink
 	}
 	return err
 }
@@ -235,7 +323,7 @@ func (g LinkPages) Open(
 type PageView struct {
 	Workspace string       // name of the workspace
 	Free      bool         // no browser has claimed the page; the attempt is not shown
-	Link      postern.Link // with the code that is valid now; only the method while the page is free
+	Link      postern.Link // with the code that is valid now; only the method and the status while the page is free
 }
 
 // ErrPageGone means that a page has expired or belongs to another browser.
@@ -253,7 +341,10 @@ func (g LinkPages) Get(ctx context.Context, token, browser string) (PageView, er
 		return PageView{}, ErrPageGone
 	}
 	if v.Free {
-		v.Link.Method = p.Link.Method
+		v.Link.Method, v.Link.Status = p.Link.Method, p.Link.Status
+		if p.Link.Passkey && v.Link.Status == postern.LinkPending {
+			v.Link.Status = postern.LinkPasskey
+		}
 		return v, nil
 	}
 	v.Link, err = g.links().shown(p.Link)
@@ -281,4 +372,48 @@ func (g LinkPages) Bind(ctx context.Context, token string) (browser string, err 
 		err = ErrPageGone
 	}
 	return browser, err
+}
+
+// Answer hands the network the credential that it asks for, from the browser that has the page.
+func (g LinkPages) Answer(ctx context.Context, token, browser string, credential postern.PasskeyCredential) error {
+	row, err := g.openRow(ctx, token, browser)
+	if err == nil {
+		_, err = g.links().answerPasskey(ctx, row, credential)
+	}
+	return err
+}
+
+// Compared says whether the phone shows the same code as the page. If it does not, the attempt ends.
+func (g LinkPages) Compared(ctx context.Context, token, browser string, same bool) error {
+	row, err := g.openRow(ctx, token, browser)
+	if err != nil {
+		return err
+	}
+	if same {
+		_, err = g.links().confirm(ctx, row)
+		return err
+	}
+	if row.PasskeyStep != passkeys.Compare {
+		return postern.Errorf(postern.NothingToConfirm, "there is no code to compare")
+	}
+	_, err = g.db.Links.End(ctx, store.LinkEnd{
+		WorkspaceID: row.WorkspaceID, DeviceID: row.DeviceID, Status: postern.LinkFailed, Reason: "code-differs", At: g.time(),
+	})
+	return err
+}
+
+// openRow finds the attempt of a page for the browser that has it.
+func (g LinkPages) openRow(ctx context.Context, token, browser string) (store.LinkRow, error) {
+	v, err := g.Get(ctx, token, browser)
+	if err == nil && v.Free {
+		err = ErrPageGone
+	}
+	if err != nil {
+		return store.LinkRow{}, err
+	}
+	row, ok, err := g.db.Links.Latest(ctx, v.Link.WorkspaceID, v.Link.DeviceID)
+	if err == nil && (!ok || row.ID != v.Link.ID || row.Status != postern.LinkPending) {
+		err = errNoOpenLink
+	}
+	return row, err
 }

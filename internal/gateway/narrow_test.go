@@ -68,7 +68,8 @@ func ofOneDevice(t *testing.T, g *Gateway, c access.Caller, id postern.DeviceID)
 		"unlink": failed(g.Devices.Unlink(ctx, c, id)), "health": failed(g.Devices.Health(ctx, c, id, paging.Page{})),
 		"open link": failed(g.Links.Open(ctx, c, id, NewLink{}, nil)), "link": failed(g.Links.Get(ctx, c, id)),
 		"code": failed(g.Links.Code(ctx, c, id)), "cancel link": g.Links.Cancel(ctx, c, id),
-		"passkey": g.Links.AnswerPasskey(ctx, c, id), "watch": failed(g.Links.Watch(ctx, c, id)),
+		"confirm": failed(g.Links.Confirm(ctx, c, id)),
+		"passkey": failed(g.Links.AnswerPasskey(ctx, c, id, postern.PasskeyCredential{})), "watch": failed(g.Links.Watch(ctx, c, id)),
 		"link page": failed(g.LinkPages.Open(ctx, c, id, nil)),
 	}
 }

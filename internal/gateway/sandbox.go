@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,6 +31,9 @@ type SandboxNetwork interface {
 	Scan(ctx context.Context, qr, number string) error
 	// EnterCode lets the owner of a number enter a pairing code on the phone.
 	EnterCode(ctx context.Context, code, number string) error
+	// Passkey answers the network's request with the passkey of the phone that it is about. mistake is what is wrong with
+	// the answer, and fault what goes wrong with it on the network; "" for nothing.
+	Passkey(request postern.PasskeyOptions, mistake, fault string) (postern.PasskeyCredential, error)
 	// Inbound lets a contact write to the account and returns the network id.
 	Inbound(ctx context.Context, account string, m SandboxInbound) (networkID string, err error)
 	// CreateGroup creates a group with the account and others, and returns its chat.
@@ -142,12 +146,68 @@ func (g SandboxPhones) Scan(
 	if err != nil {
 		return "", err
 	}
-	if err := scan(ctx, network, l, number, entered); err != nil {
+	err = scan(ctx, network, l, number, entered)
+	if errors.Is(err, ErrPasskeyAsked) {
+		return number, g.awaitPasskey(ctx, c, id)
+	}
+	if err != nil {
 		return "", postern.Errorf(
 			postern.NoOpenLink, "the phone was refused, or the code was replaced; read the link attempt for the reason",
 		)
 	}
 	return number, g.awaitLinked(ctx, c, id)
+}
+
+// ErrPasskeyAsked is the error of a scan or of an entered code after which the network asks for the passkey.
+var ErrPasskeyAsked = errors.New("the network asks for the passkey")
+
+// awaitPasskey waits until the attempt shows what the network asks for, but at most linkedWait.
+func (g SandboxPhones) awaitPasskey(ctx context.Context, c access.Caller, id postern.DeviceID) error {
+	ctx, cancel := context.WithTimeout(ctx, linkedWait)
+	defer cancel()
+	changes := g.db.Listen(store.LinkChanged, string(id))
+	defer changes.Close()
+	for {
+		l, err := g.links().get(context.WithoutCancel(ctx), c, id)
+		if err != nil || l.Status != postern.LinkPending {
+			return err
+		}
+		select {
+		case <-changes.C():
+			changes.Take()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Passkey returns what the browser of a simulated phone's owner would send: the answer of the phone's passkey to the
+// request of the open link attempt. mistake is what is wrong with it, and fault what goes wrong on the network; "" for
+// nothing.
+func (g SandboxPhones) Passkey(
+	ctx context.Context, c access.Caller, id postern.DeviceID, mistake, fault string,
+) (answer postern.PasskeyCredential, err error) {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return answer, err
+	}
+	if _, err := g.device(ctx, c, id); err != nil {
+		return answer, err
+	}
+	l, err := g.links().get(ctx, c, id)
+	switch {
+	case err != nil:
+		return answer, err
+	case !l.Status.Open():
+		return answer, errNoOpenLink
+	case l.Passkey == nil:
+		return answer, postern.Errorf(
+			postern.NoPasskeyWanted, "the link attempt is %s; the network does not ask for a passkey", l.Status)
+	}
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return answer, err
+	}
+	return network.Passkey(l.Passkey.PublicKey, mistake, fault)
 }
 
 func scan(ctx context.Context, network SandboxNetwork, l postern.Link, number, entered string) error {

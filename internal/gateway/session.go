@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/passkeys"
 )
 
 // SessionState is the state of a device's session as the session engine sees it.
@@ -297,6 +299,54 @@ func (g Sessions) WatchLink(id postern.DeviceID) *store.Listener {
 // reads it while it is valid can take over the account.
 func (g Sessions) ShowCode(l store.LinkRow, text string, expires postern.Time) {
 	g.db.Links.SetCode(l.ID, l.DeviceID, g.box.Seal([]byte(text), l.ID.CodePlace()), expires)
+}
+
+// WantPasskey shows that the network asks for the passkey of the account, and keeps the attempt open long enough for
+// its owner to get it.
+func (g Sessions) WantPasskey(ctx context.Context, d postern.Device, l store.LinkRow, o postern.PasskeyOptions) error {
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("encode a request for a passkey: %w", err)
+	}
+	d.Status, d.StatusReason = postern.Linking, "passkey-required"
+	e, err := d.Event(postern.DeviceLinking)
+	if err != nil {
+		return fmt.Errorf("describe the device: %w", err)
+	}
+	now := g.time()
+	return g.passkeys().Want(ctx, l, raw, now.Add(passkeyTime), e, now)
+}
+
+// ForgetPasskey begins an attempt anew whose connection is gone, so that a request for a passkey is no longer shown.
+func (g Sessions) ForgetPasskey(ctx context.Context, l store.LinkRow) error {
+	if !l.Passkey {
+		return nil
+	}
+	return g.passkeys().Reset(ctx, l)
+}
+
+// Credential waits for the owner's answer to the network's request.
+func (g Sessions) Credential(ctx context.Context, l store.LinkRow) (c postern.PasskeyCredential, err error) {
+	raw, err := g.passkeys().Await(ctx, l, passkeys.Answered)
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	return c, err
+}
+
+// CompareCode shows a code for the owner to compare.
+func (g Sessions) CompareCode(ctx context.Context, l store.LinkRow, code string) error {
+	ok, err := g.passkeys().Compare(ctx, l, code)
+	if err == nil && !ok {
+		err = errNoOpenLink
+	}
+	return err
+}
+
+// CodeCompared waits until the owner has compared the code.
+func (g Sessions) CodeCompared(ctx context.Context, l store.LinkRow) error {
+	_, err := g.passkeys().Await(ctx, l, passkeys.Confirmed)
+	return err
 }
 
 // RefusedError means that the phone that scanned a code may not be linked. Its text is the

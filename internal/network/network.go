@@ -39,7 +39,12 @@ type Driver interface {
 	// With a number, written as "+" and digits, there is a single code, which
 	// the owner enters on the phone. A wrong code ends the attempt with the
 	// reason "wrong-code". If number is "", there are QR codes.
-	Link(ctx context.Context, host Host, number string) error
+	//
+	// If the network asks for the passkey of the account, Link reports
+	// [PasskeyWanted] and sends what [LinkHost.Credential] returns. If the owner
+	// has to compare a code after that, it reports [CompareCode] and waits for
+	// [LinkHost.Confirmed].
+	Link(ctx context.Context, host LinkHost, number string) error
 
 	// Open prepares a session for a linked account, which [Paired] has named. It
 	// does no network I/O. It returns [ErrUnknownAccount] if the account's keys
@@ -132,6 +137,18 @@ type Host interface {
 	// Space names the number space of the account on a simulated network that has several:
 	// the same number in two spaces is two accounts. Real networks have one.
 	Space() string
+}
+
+// LinkHost is the gateway's side of a link attempt. Its methods may be called after the update that asks for them.
+type LinkHost interface {
+	Host
+
+	// Credential waits for the owner's answer to [PasskeyWanted]. It returns an error if the attempt ends first.
+	Credential(ctx context.Context) (postern.PasskeyCredential, error)
+
+	// Confirmed waits until the owner has compared the code of [CompareCode]. It returns an error if the attempt ends
+	// first.
+	Confirmed(ctx context.Context) error
 }
 
 // Outbound is a message to send.
@@ -279,7 +296,10 @@ type (
 
 	// PasskeyWanted reports that the network asks the account's owner for a
 	// passkey before the link attempt continues. Earlier codes are no longer valid.
-	PasskeyWanted struct{}
+	PasskeyWanted struct{ Options postern.PasskeyOptions }
+
+	// CompareCode is a code that the phone shows too, for the owner to compare.
+	CompareCode struct{ Text string }
 
 	// Scanned reports which account scanned the code. If the host returns an
 	// error, the account is refused and none of its keys are stored.
@@ -391,6 +411,7 @@ type (
 
 func (Code) update()          {}
 func (PasskeyWanted) update() {}
+func (CompareCode) update()   {}
 func (Scanned) update()       {}
 func (Paired) update()        {}
 func (Live) update()          {}

@@ -146,13 +146,14 @@ type LinkStatus string
 const (
 	LinkPending LinkStatus = "pending"
 	LinkPasskey LinkStatus = "passkey_required" // still open: the network asks for the owner's passkey
+	LinkConfirm LinkStatus = "confirm"          // still open: the owner is to compare a code
 	LinkLinked  LinkStatus = "linked"
 	LinkExpired LinkStatus = "expired"
 	LinkFailed  LinkStatus = "failed"
 )
 
 // Open reports whether an attempt in this state can still succeed.
-func (s LinkStatus) Open() bool { return s == LinkPending || s == LinkPasskey }
+func (s LinkStatus) Open() bool { return s == LinkPending || s == LinkPasskey || s == LinkConfirm }
 
 // The link methods.
 const (
@@ -162,16 +163,70 @@ const (
 
 // Link is one attempt to link a device by showing a code to a phone.
 type Link struct {
-	ID          LinkID     `json:"id" doc:"Opaque id of the attempt." example:"lnk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	DeviceID    DeviceID   `json:"deviceId" doc:"The device that is to be linked." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Method      string     `json:"method" enum:"qr,code" doc:"qr: the phone scans the code. code: its owner enters it." example:"qr"`
-	Status      LinkStatus `json:"status" enum:"pending,passkey_required,linked,expired,failed" doc:"State of the attempt. It is open while pending or passkey_required." example:"pending"`
-	QR          Maybe      `json:"qr" nullable:"true" doc:"Text of the QR code to show now. It changes; see qrExpiresAt."`
-	QRExpiresAt Time       `json:"qrExpiresAt" format:"date-time" nullable:"true" doc:"When the code to show changes." example:"2026-11-21T09:00:20.000Z"`
-	PairingCode Maybe      `json:"pairingCode" nullable:"true" doc:"Code to enter on the phone, when the method is code." example:"7KQ2-M4XB"`
-	ExpiresAt   Time       `json:"expiresAt" format:"date-time" nullable:"true" doc:"When the attempt ends if no phone has been linked." example:"2026-11-21T09:03:00.000Z"`
-	Reason      Maybe      `json:"reason" nullable:"true" doc:"Why the attempt ended without a link." example:"timeout"`
+	ID               LinkID          `json:"id" doc:"Opaque id of the attempt." example:"lnk_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	DeviceID         DeviceID        `json:"deviceId" doc:"The device that is to be linked." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Method           string          `json:"method" enum:"qr,code" doc:"qr: the phone scans the code. code: its owner enters it." example:"qr"`
+	Status           LinkStatus      `json:"status" enum:"pending,passkey_required,confirm,linked,expired,failed" doc:"State of the attempt. It is open while pending, passkey_required or confirm." example:"pending"`
+	QR               Maybe           `json:"qr" nullable:"true" doc:"Text of the QR code to show now. It changes; see qrExpiresAt."`
+	QRExpiresAt      Time            `json:"qrExpiresAt" format:"date-time" nullable:"true" doc:"When the code to show changes." example:"2026-11-21T09:00:20.000Z"`
+	PairingCode      Maybe           `json:"pairingCode" nullable:"true" doc:"Code to enter on the phone, when the method is code." example:"7KQ2-M4XB"`
+	Passkey          *PasskeyRequest `json:"passkey" nullable:"true" doc:"What the network asks the browser of the owner for, while the status is passkey_required; null once it has an answer."`
+	ConfirmationCode Maybe           `json:"confirmationCode" nullable:"true" doc:"Code that the phone shows too, while the status is confirm. The owner compares the two." example:"K7QM-2XB4"`
+	ExpiresAt        Time            `json:"expiresAt" format:"date-time" nullable:"true" doc:"When the attempt ends if no phone has been linked." example:"2026-11-21T09:03:00.000Z"`
+	Reason           Maybe           `json:"reason" nullable:"true" doc:"Why the attempt ended without a link." example:"timeout"`
 
 	WorkspaceID WorkspaceID `json:"-"`
 	PhoneNumber string      `json:"-"` // of the phone that the code is entered on
+}
+
+// PasskeyRequest is a network's request for the passkey of an account.
+type PasskeyRequest struct {
+	PublicKey PasskeyOptions `json:"publicKey" doc:"Options for navigator.credentials.get(), in the JSON form of WebAuthn: pass them to PublicKeyCredential.parseRequestOptionsFromJSON() on a page of the domain rpId."`
+}
+
+// PasskeyOptions are the PublicKeyCredentialRequestOptionsJSON of WebAuthn. They print as "***", because the challenge
+// is a secret while it waits for its answer.
+type PasskeyOptions struct {
+	Challenge        string           `json:"challenge" doc:"What the passkey has to sign, in base64url." example:"qJ0v3oY1n7S2k9dPpXc5TgWlRzEaHbUiMfVyKmNtQsA"`
+	Timeout          int              `json:"timeout" doc:"How long the network waits, in milliseconds." example:"600000"`
+	Domain           string           `json:"rpId" doc:"Domain of the network, to which the passkey belongs. Browsers use it only on pages of this domain." example:"whatsapp.com"`
+	AllowCredentials []PasskeyAllowed `json:"allowCredentials" nullable:"false" doc:"The passkeys that the network accepts; empty if the browser may offer any of the domain."`
+	UserVerification string           `json:"userVerification" doc:"Whether the authenticator must verify its owner, by a PIN or a fingerprint." example:"required"`
+	Extensions       map[string]any   `json:"extensions" nullable:"false" doc:"Extensions of WebAuthn that the network asks for."`
+}
+
+// String returns "***".
+func (PasskeyOptions) String() string { return "***" }
+
+// GoString returns "***".
+func (PasskeyOptions) GoString() string { return "***" }
+
+// PasskeyAllowed is a passkey that a network accepts.
+type PasskeyAllowed struct {
+	ID         string   `json:"id" doc:"Id of the credential, in base64url." example:"AY1kZ0mWq3c8T5uHn2xRbA"`
+	Type       string   `json:"type" doc:"Always public-key." example:"public-key"`
+	Transports []string `json:"transports" nullable:"false" doc:"How the authenticator can be reached." example:"[\"hybrid\",\"internal\"]"`
+}
+
+// PasskeyCredential is a browser's answer to a [PasskeyRequest]: the AuthenticationResponseJSON of WebAuthn. It prints
+// as "***".
+type PasskeyCredential struct {
+	ID       string          `json:"id"`
+	RawID    string          `json:"rawId"`
+	Type     string          `json:"type"`
+	Response PasskeyResponse `json:"response"`
+}
+
+// String returns "***".
+func (PasskeyCredential) String() string { return "***" }
+
+// GoString returns "***".
+func (PasskeyCredential) GoString() string { return "***" }
+
+// PasskeyResponse is what the authenticator has signed. All its members are in base64url.
+type PasskeyResponse struct {
+	ClientData        string `json:"clientDataJSON"`
+	AuthenticatorData string `json:"authenticatorData"`
+	Signature         string `json:"signature"`
+	UserHandle        Maybe  `json:"userHandle"`
 }

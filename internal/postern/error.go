@@ -44,7 +44,7 @@ const (
 	NoOpenLink           Reason = "no-open-link"
 	NotLinked            Reason = "device-not-linked"
 	NoPasskeyWanted      Reason = "no-passkey-wanted"
-	PasskeyNotSupported  Reason = "passkey-not-supported" //nolint:gosec // a reason, no secret
+	NothingToConfirm     Reason = "nothing-to-confirm"
 	EndpointNotActive    Reason = "endpoint-not-active"
 	EndpointIsPaused     Reason = "endpoint-paused"
 	ReplayLimit          Reason = "replay-limit"

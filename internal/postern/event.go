@@ -45,6 +45,7 @@ const (
 	DeviceConflict     EventType = "device.conflict"
 	DeviceUnlinked     EventType = "device.unlinked"
 	DevicePaused       EventType = "device.paused"
+	DeviceLinking      EventType = "device.linking"
 	DeviceLimited      EventType = "device.limited"
 	DeviceUnlimited    EventType = "device.unlimited"
 
@@ -64,7 +65,7 @@ func EventTypes() []EventType {
 		GroupJoined, GroupLeft, GroupUpdated, GroupParticipants,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
-		DevicePaused, DeviceLimited, DeviceUnlimited,
+		DevicePaused, DeviceLinking, DeviceLimited, DeviceUnlimited,
 		WebhookDisabled,
 	}
 }

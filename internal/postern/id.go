@@ -124,6 +124,9 @@ func (id DeviceID) ProxyPlace() string { return "device.proxy " + string(id) }
 // CodePlace is the place for which the code of a link attempt is encrypted.
 func (id LinkID) CodePlace() string { return "link.code " + string(id) }
 
+// PasskeyPlace is the place for which is encrypted what a link attempt and the owner of a passkey tell each other.
+func (id LinkID) PasskeyPlace() string { return "link.passkey " + string(id) }
+
 // SourcePlace is the place for which is encrypted where a file is fetched, and what the network knows of it.
 func (id MediaID) SourcePlace() string { return "media " + string(id) }
 

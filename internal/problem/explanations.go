@@ -191,15 +191,15 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	},
 	postern.NoPasskeyWanted: {
 		"The network did not ask for a passkey.",
-		"A passkey was sent for a link attempt whose status is not passkey_required.",
+		"A passkey was sent for a link attempt whose status is not passkey_required, or a second one.",
 		"Get the attempt, and continue according to its status.",
 		"the link attempt is pending; the network did not ask for a passkey",
 	},
-	postern.PasskeyNotSupported: {
-		"The server cannot pass a passkey on to the network.",
-		"The status of the link attempt is passkey_required: the network asks the account's owner for a passkey, and a browser sends that passkey only to the network's own pages.",
-		"Turn off the passkey in the app on the phone, then open a new attempt.",
-		"a browser sends the account's passkey only to the network's own pages; turn off the passkey in the app on the phone",
+	postern.NothingToConfirm: {
+		"The link attempt has no code to compare.",
+		"A confirmation was sent for a link attempt whose status is not confirm, or a second one.",
+		"Read the link attempt, and confirm only while its status is confirm and it has a confirmationCode.",
+		"the link attempt is pending; it has no code to compare",
 	},
 	postern.MessageNotCancelable: {
 		"The message cannot be canceled.",

@@ -51,7 +51,7 @@ var table = map[postern.Reason]Kind{ //nolint:gochecknoglobals // made once, nev
 	postern.NoOpenLink:           {409, "CONFLICT", "No open link attempt", cannot},
 	postern.NotLinked:            {409, "CONFLICT", "Device not linked", cannot},
 	postern.NoPasskeyWanted:      {409, "CONFLICT", "No passkey requested", cannot},
-	postern.PasskeyNotSupported:  {409, "CONFLICT", "Passkeys are not supported", cannot},
+	postern.NothingToConfirm:     {409, "CONFLICT", "No code to compare", cannot},
 	postern.EndpointNotActive:    {409, "CONFLICT", "Endpoint not active", cannot},
 	postern.EndpointIsPaused:     {409, "CONFLICT", "Endpoint paused", cannot},
 	postern.ReplayLimit:          {409, "CONFLICT", "Too many replays", cannot},

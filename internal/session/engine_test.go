@@ -305,16 +305,16 @@ func TestLinkAttemptSurvivesARestart(t *testing.T) {
 // the gateway hears of it.
 type crashing struct{ *networktest.Fake }
 
-type deaf struct{ network.Host }
+type deaf struct{ network.LinkHost }
 
 func (h deaf) Update(ctx context.Context, u network.Update) error {
 	if _, ok := u.(network.Paired); ok {
 		return nil // nobody wrote it down
 	}
-	return h.Host.Update(ctx, u)
+	return h.LinkHost.Update(ctx, u)
 }
 
-func (c crashing) Link(ctx context.Context, host network.Host, number string) error {
+func (c crashing) Link(ctx context.Context, host network.LinkHost, number string) error {
 	if err := c.Fake.Link(ctx, deaf{host}, number); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.groupNotice(ctx, u.GroupNotice)
 	case network.NewChats:
 		return h.e.g.Sessions.SetNewChats(ctx, h.d.ID, postern.NewChats{Allowed: u.Allowed, Until: postern.TimeOf(u.Until)})
-	case network.Code, network.PasskeyWanted, network.Scanned, network.Paired:
+	case network.Code, network.PasskeyWanted, network.CompareCode, network.Scanned, network.Paired:
 	}
 	return fmt.Errorf("a session reported %T", u)
 }

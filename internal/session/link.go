@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,10 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 	proxy, err := e.g.Sessions.ProxyOf(d)
 	if err != nil {
 		e.log.ErrorContext(ctx, "link a device", "device", d.ID, "error", err)
+		return storeRetryWait
+	}
+	if err := e.g.Sessions.ForgetPasskey(ctx, l); err != nil {
+		e.log.WarnContext(ctx, "begin a link attempt anew", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
 	h := &linkHost{e: e, d: d, link: l, proxy: proxy, mark: e.box.Mark(string(d.ID))}
@@ -137,7 +142,7 @@ func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, e
 	case h.refused != "":
 		reason = h.refused
 	case over:
-		status, reason = postern.LinkExpired, "timeout"
+		status, reason = postern.LinkExpired, cmp.Or(h.passkey, "timeout")
 	case errors.As(err, &le) && le.Expired && e.hasTime(ctx, d, h.link):
 		return 0 // with new codes
 	case errors.As(err, &le):
@@ -173,7 +178,7 @@ func (e *Engine) endLink(
 	return 0
 }
 
-// linkHost is the [network.Host] of a link attempt.
+// linkHost is the [network.LinkHost] of a link attempt.
 type linkHost struct {
 	e       *Engine
 	d       postern.Device
@@ -181,6 +186,7 @@ type linkHost struct {
 	proxy   string
 	mark    *blackbox.Mark
 	refused string // why the phone that scanned was refused
+	passkey string // why the attempt ends if its time is over now; "" before the network asks for a passkey
 }
 
 // Update shows codes, accepts or refuses the phone that scanned, and records the
@@ -191,7 +197,9 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 		h.e.g.Sessions.ShowCode(h.link, u.Text, postern.TimeOf(u.Expires))
 		return nil
 	case network.PasskeyWanted:
-		return h.e.db.Links.SetPasskey(ctx, h.link.ID, h.link.DeviceID)
+		return h.wantPasskey(ctx, u.Options)
+	case network.CompareCode:
+		return h.e.g.Sessions.CompareCode(ctx, h.link, u.Text)
 	case network.Scanned:
 		err := h.e.g.Sessions.Scanned(ctx, h.d, h.link, u.Account, u.Number)
 		if refused, ok := errors.AsType[gateway.RefusedError](err); ok {

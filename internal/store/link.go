@@ -132,6 +132,8 @@ type LinkRow struct {
 	postern.Link
 	Code           []byte // sealed
 	Passkey        bool   // the network asks for the owner's passkey
+	PasskeyStep    int    // see package passkeys
+	PasskeyData    []byte // sealed
 	ExpectedNumber string
 	AllowNewNumber bool
 	AllowSecond    bool
@@ -141,12 +143,12 @@ type LinkRow struct {
 
 const linkColumns = `l.id, l.workspace_id, l.device_id, l.method, l.status, l.code, l.code_expires_at, l.allow_new,
 	l.expected_number, l.account, l.number, l.reason, l.expires_at, l.phone_number, l.passkey,
-	l.allow_second`
+	l.allow_second, l.passkey_step, l.passkey_data`
 
 func scanLink(s db.Scanner) (l LinkRow, err error) {
 	err = s.Scan(&l.ID, &l.WorkspaceID, &l.DeviceID, &l.Method, &l.Status, &l.Code, &l.QRExpiresAt, &l.AllowNewNumber,
 		&l.ExpectedNumber, &l.Account, &l.Number, &l.Reason, &l.ExpiresAt, &l.PhoneNumber, &l.Passkey,
-		&l.AllowSecond)
+		&l.AllowSecond, &l.PasskeyStep, &l.PasskeyData)
 	return l, err
 }
 
@@ -168,16 +170,8 @@ func (s Links) Latest(ctx context.Context, ws postern.WorkspaceID,
 func (s Links) SetCode(id postern.LinkID, device postern.DeviceID, sealed []byte, expires postern.Time) {
 	s.db.Later(db.Fenced(db.Func(func(t *db.Tx) error {
 		t.Wake(LinkChanged, string(device))
-		return t.Exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0 WHERE id = $1 AND status = 'pending'`, id,
-			sealed, expires)
-	})))
-}
-
-// SetPasskey records that the network asks for the owner's passkey.
-func (s Links) SetPasskey(ctx context.Context, id postern.LinkID, device postern.DeviceID) error {
-	return s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
-		t.Wake(LinkChanged, string(device))
-		return t.Exec(`UPDATE link SET passkey = 1 WHERE id = $1 AND status = 'pending'`, id)
+		return t.Exec(`UPDATE link SET code = $2, code_expires_at = $3, passkey = 0, passkey_step = 0, passkey_data = $4
+			WHERE id = $1 AND status = 'pending'`, id, sealed, expires, []byte{})
 	})))
 }
 
@@ -215,7 +209,7 @@ type FinishLink struct {
 }
 
 func (o FinishLink) apply(t *db.Tx) error {
-	n, err := t.Changed(`UPDATE link SET status = 'linked', code = $3, account = '', ended_at = $2
+	n, err := t.Changed(`UPDATE link SET status = 'linked', code = $3, passkey_data = $3, account = '', ended_at = $2
 		WHERE id = $1 AND status = 'pending'`, o.LinkID, o.At, []byte{})
 	if err != nil {
 		return err
@@ -291,7 +285,7 @@ type LinkEnded struct {
 
 // apply ends the attempt and leaves the device as it is.
 func (o LinkEnd) apply(t *db.Tx) (ended bool, err error) {
-	n, err := t.Changed(`UPDATE link SET status = $3, reason = $4, code = $6, ended_at = $5 WHERE workspace_id = $1
+	n, err := t.Changed(`UPDATE link SET status = $3, reason = $4, code = $6, passkey_data = $6, ended_at = $5 WHERE workspace_id = $1
 		AND device_id = $2 AND status = 'pending' AND ($7 = '' OR id = $7)`,
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.At, []byte{}, o.LinkID)
 	if n > 0 {

@@ -248,26 +248,3 @@ func TestSlotsAreThoseOfThePlanNow(t *testing.T) {
 		}
 	})
 }
-
-// A new code means that the network no longer waits for a passkey.
-func TestANewCodeEndsTheWishForAPasskey(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, on engine) {
-		db := on.open(t)
-		d := newDevice(t, db, newWorkspace(t, db), postern.Unlinked)
-		o := openLinkOf(d, 5)
-		if err := db.Links.Open(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Links.SetPasskey(t.Context(), o.Link.ID, d.ID); err != nil {
-			t.Fatal(err)
-		}
-		db.Links.SetCode(o.Link.ID, d.ID, []byte("sealed"), testNow)
-		if err := db.Devices.ResetSessions(t.Context()); err != nil { // waits for this write and so for the one before it
-			t.Fatal(err)
-		}
-		if l, _, err := db.Links.Latest(t.Context(), d.WorkspaceID, d.ID); err != nil || l.Passkey ||
-			string(l.Code) != "sealed" {
-			t.Errorf("the attempt wants a passkey: %v, and shows %q (%v)", l.Passkey, l.Code, err)
-		}
-	})
-}

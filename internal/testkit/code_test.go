@@ -123,30 +123,3 @@ func TestMethodAndNumberOfALinkBelongTogether(t *testing.T) {
 		}
 	}
 }
-
-func TestAnAccountWithAPasskeyShowsIt(t *testing.T) {
-	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
-		c := k.Workspace("growth")
-		d := create(c)
-		if err := k.Vendor.RequirePasskey(phone); err != nil {
-			t.Fatal(err)
-		}
-		c.Call("POST", path(d, "/link"), nil, 201, nil)
-		refused := func(reason string) {
-			t.Helper()
-			if a := c.Do("POST", path(d, "/link/passkey"), nil); a.Status != 409 ||
-				!strings.Contains(string(a.Body), reason) {
-				t.Errorf("passkey = %d %s, want 409 %s", a.Status, a.Body, reason)
-			}
-		}
-		refused("no-passkey-wanted")
-		enter(c, d, map[string]any{"phoneNumber": phone})
-		if l := awaitLink(t, c, d, ended(postern.LinkPasskey)); l.QR != "" {
-			t.Error("a code is shown that is good for nothing")
-		}
-		refused("passkey-not-supported")
-		c.Call("DELETE", path(d, "/link"), nil, 204, nil)
-		refused("no-open-link")
-		c.Await(d.ID, postern.Unlinked)
-	})
-}

@@ -24,7 +24,7 @@ func TestExamplesOfWebhooksAreWhatIsPosted(t *testing.T) {
 	k := testkit.Start(t)
 	c := k.Workspace("enterprise")
 	hooks := c.Receive("*", string(postern.WebhookDisabled))
-	kinds := append(letMessagesHappen(t, k, c, hooks), letDevicesHappen(c)...)
+	kinds := append(letMessagesHappen(t, k, c, hooks), letDevicesHappen(t, c)...)
 	kinds = append(kinds, letWebhooksHappen(c, hooks)...)
 	got := map[string]json.RawMessage{}
 	for _, d := range hooks.Await(append(kinds, postern.WebhookVerification)...) {
@@ -195,7 +195,9 @@ func letActionsHappen(c *testkit.Client, d postern.Device, hooks *testkit.Receiv
 }
 
 // letDevicesHappen makes each kind of event about devices.
-func letDevicesHappen(c *testkit.Client) []postern.EventType {
+func letDevicesHappen(t *testing.T, c *testkit.Client) []postern.EventType {
+	t.Helper()
+	askPasskey(t, c, create(c))
 	for i, kind := range []string{"logout", "ban", "conflict", "drop"} {
 		d := c.Link("+1555000222" + string(rune('0'+i)))
 		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": kind}, 204, nil)
@@ -205,7 +207,7 @@ func letDevicesHappen(c *testkit.Client) []postern.EventType {
 	d = c.Link("+15550004444")
 	c.Call("POST", "/v1/devices/"+string(d.ID)+"/pause", nil, 200, nil)
 	return []postern.EventType{
-		postern.DevicePaused, postern.DeviceLinked, postern.DeviceConnected, postern.DeviceDisconnected,
+		postern.DeviceLinking, postern.DevicePaused, postern.DeviceLinked, postern.DeviceConnected, postern.DeviceDisconnected,
 		postern.DeviceRestricted, postern.DeviceLoggedOutEv, postern.DeviceBanned, postern.DeviceConflict,
 		postern.DeviceUnlinked,
 	}

@@ -49,6 +49,8 @@ type Kit struct {
 	Log    *Log
 	Shared bool // other servers may use the PostgreSQL database
 
+	ComparePasskeys bool // see app.Options
+
 	keepStart bool // see app.Options
 
 	app     *app.App
@@ -109,6 +111,7 @@ func (k *Kit) Another(change ...func(*config.Server)) *Kit {
 	k.t.Helper()
 	other := &Kit{
 		t: k.t, Config: k.Config, Spaces: k.Spaces, Vendor: k.Vendor, Log: k.Log, Shared: k.Shared, keepStart: k.keepStart,
+		ComparePasskeys: k.ComparePasskeys,
 	}
 	other.Config.Dir = dir(k.t)
 	for _, c := range change {
@@ -189,7 +192,7 @@ func (k *Kit) TryBoot() error {
 	a, err := app.New(ctx, k.Config,
 		app.Options{
 			Log: obs.NewLogger(k.Log, slog.LevelDebug), Version: "test", Vendor: k.Spaces, Shared: k.Shared,
-			KeepStart: k.keepStart,
+			KeepStart: k.keepStart, ComparePasskeys: k.ComparePasskeys,
 		})
 	if err != nil {
 		stop()

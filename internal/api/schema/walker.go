@@ -188,6 +188,9 @@ func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 	if values, free := s.AdditionalProperties.(*huma.Schema); free {
 		return values, nil
 	}
+	if s.AdditionalProperties == true {
+		return nil, nil
+	}
 	if w.hasFolded(s, name) {
 		return nil, postern.Errorf(postern.MalformedRequest,
 			"the body contains a field whose name is capitalized differently than documented, at byte %d", w.at())

@@ -109,6 +109,7 @@ func schemas() huma.Registry {
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Message](), reflect.TypeFor[postern.MessageObject]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Failure](), reflect.TypeFor[inlineFailure]())
 	r.RegisterTypeAlias(reflect.TypeFor[postern.Pace](), reflect.TypeFor[inlinePace]())
+	r.RegisterTypeAlias(reflect.TypeFor[postern.PasskeyRequest](), reflect.TypeFor[inlinePasskey]())
 	return r
 }
 
@@ -127,6 +128,14 @@ type inlinePace struct{}
 // Schema returns the schema of the pace itself.
 func (inlinePace) Schema(r huma.Registry) *huma.Schema {
 	return huma.SchemaFromType(r, reflect.TypeFor[postern.Pace]())
+}
+
+// inlinePasskey describes [postern.PasskeyRequest] in place, for the same reason.
+type inlinePasskey struct{}
+
+// Schema returns the schema of the request itself.
+func (inlinePasskey) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[postern.PasskeyRequest]())
 }
 
 // schemaName names a list of devices DeviceList, a problem document Problem, and a

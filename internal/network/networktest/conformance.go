@@ -90,11 +90,11 @@ func Link(tb testing.TB, w World, number string) string {
 	return Wait(tb, rec, 1, Any[network.Paired]).Account
 }
 
-func goLink(ctx context.Context, w World, host network.Host) <-chan error {
+func goLink(ctx context.Context, w World, host network.LinkHost) <-chan error {
 	return goLinkTo(ctx, w, host, "")
 }
 
-func goLinkTo(ctx context.Context, w World, host network.Host, number string) <-chan error {
+func goLinkTo(ctx context.Context, w World, host network.LinkHost, number string) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- w.Driver.Link(ctx, host, number) }()
 	return done

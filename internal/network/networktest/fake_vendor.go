@@ -31,7 +31,7 @@ type fakeScan struct {
 }
 
 // Link shows codes until a phone scanned one.
-func (f *Fake) Link(ctx context.Context, host network.Host, number string) error {
+func (f *Fake) Link(ctx context.Context, host network.LinkHost, number string) error {
 	life, codes := f.CodeLife, f.Codes
 	if life == 0 {
 		life = time.Minute

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/postern"
 )
 
 // waitLimit is how long a test waits for an update.
@@ -20,6 +21,9 @@ var ErrRefused = errors.New("recorder: refused")
 
 // Recorder is a host that remembers its updates. The zero value works.
 type Recorder struct {
+	// Passkey answers requests for the owner's passkey; nil leaves them without an answer.
+	Passkey func(postern.PasskeyOptions) (postern.PasskeyCredential, error)
+
 	mu       sync.Mutex // guards the fields below
 	stored   []network.Update
 	rule     func(network.Update) error
@@ -27,7 +31,7 @@ type Recorder struct {
 	changed  chan struct{}
 }
 
-var _ network.Host = (*Recorder)(nil)
+var _ network.LinkHost = (*Recorder)(nil)
 
 // Update stores u, unless the rule of [Recorder.Rule] refuses it.
 func (r *Recorder) Update(ctx context.Context, u network.Update) error {
@@ -65,6 +69,26 @@ func (*Recorder) Proxy() string { return "" }
 
 // Space returns the only space of the networks in tests.
 func (*Recorder) Space() string { return "" }
+
+// Credential answers the newest request for the owner's passkey.
+func (r *Recorder) Credential(ctx context.Context) (postern.PasskeyCredential, error) {
+	if r.Passkey == nil {
+		<-ctx.Done()
+		return postern.PasskeyCredential{}, ctx.Err()
+	}
+	var wanted network.PasskeyWanted
+	r.mu.Lock()
+	for _, u := range r.stored {
+		if w, ok := u.(network.PasskeyWanted); ok {
+			wanted = w
+		}
+	}
+	r.mu.Unlock()
+	return r.Passkey(wanted.Options)
+}
+
+// Confirmed confirms every code at once.
+func (*Recorder) Confirmed(ctx context.Context) error { return ctx.Err() }
 
 // Keep remembers a message that was sent.
 func (r *Recorder) Keep(m network.Outbound) {

@@ -42,6 +42,8 @@ type Options struct {
 	Log        *slog.Logger // nil discards
 	// Proxies decides which proxies of hosts may be dialled; nil allows public ones.
 	Proxies *egress.Client
+	// Compare lets owners always compare a code when they link with a passkey, also while the vendor needs no comparison.
+	Compare bool
 }
 
 // Driver links accounts and opens their sessions. Its methods may be called from
@@ -52,6 +54,7 @@ type Driver struct {
 	proxies *egress.Client
 	log     *slog.Logger
 	pace    pace
+	compare bool
 	panics  tries // of the processing of messages, by account and message
 	stars   tries // that could not be set, by account and action
 }
@@ -80,7 +83,7 @@ func New(opts Options) (*Driver, error) {
 	}
 	return &Driver{
 		keys:   keys.NewStore(opts.Store, opts.Seal, newTap(opts.Log).Sub("Keys")),
-		target: target, proxies: opts.Proxies, log: opts.Log, pace: defaultPace(),
+		target: target, proxies: opts.Proxies, log: opts.Log, pace: defaultPace(), compare: opts.Compare,
 	}, nil
 }
 

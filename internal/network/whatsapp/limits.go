@@ -83,13 +83,12 @@ type pace struct {
 	nextCode  time.Duration // for which each further code is shown
 
 	pairingCode time.Duration // for which a code to enter on a phone is shown
-	passkey     time.Duration // for which an attempt stays open after the vendor asked for a passkey
 }
 
 // defaultPace follows the vendor's own web client for the codes.
 func defaultPace() pace {
 	return pace{
 		silence: 30 * time.Second, firstCode: 60 * time.Second, nextCode: 20 * time.Second,
-		pairingCode: pairingTime, passkey: time.Minute,
+		pairingCode: pairingTime,
 	}
 }

@@ -15,12 +15,12 @@ import (
 
 // Link shows codes to the host until a phone has scanned one, or one code until
 // it is entered on the phone of a number.
-func (d *Driver) Link(ctx context.Context, host network.Host, number string) error {
+func (d *Driver) Link(ctx context.Context, host network.LinkHost, number string) error {
 	prefix := d.prefix(host.Space())
 	a := &attempt{
 		driver: d, number: number, prefix: prefix, conn: d.connect(d.keys.Fresh(prefix), host), pace: d.pace,
-		codes: make(chan []string, 1), passkey: make(chan struct{}), scanned: make(chan struct{}),
-		paired: make(chan struct{}), restart: make(chan struct{}, 1),
+		owner: host, codes: make(chan []string, 1), passkey: make(chan struct{}), scanned: make(chan struct{}),
+		paired: make(chan struct{}), restart: make(chan struct{}, 1), compare: make(chan *events.PairPasskeyConfirmation, 1),
 	}
 	a.cli.PrePairCallback = a.accept
 	a.onSent, a.onReceived = a.sawBundle, a.sawAnswer
@@ -46,15 +46,17 @@ func (d *Driver) Link(ctx context.Context, host network.Host, number string) err
 type attempt struct {
 	*conn
 	driver *Driver
+	owner  network.LinkHost
 	pace   pace
 	number string // of the phone on which the code is entered; "" shows QR codes
 	prefix string // of the account's name
 
-	codes   chan []string // one batch of codes
-	passkey chan struct{} // closed when the vendor asked for a passkey
-	scanned chan struct{} // closed when the host accepted the phone that scanned
-	paired  chan struct{} // closed when the host stored the link
-	restart chan struct{} // readable when the vendor wants the companion to connect again
+	codes   chan []string                        // one batch of codes
+	passkey chan struct{}                        // closed when the vendor asked for a passkey
+	compare chan *events.PairPasskeyConfirmation // readable when the vendor has accepted the passkey
+	scanned chan struct{}                        // closed when the host accepted the phone that scanned
+	paired  chan struct{}                        // closed when the host stored the link
+	restart chan struct{}                        // readable when the vendor wants the companion to connect again
 	scan    sync.Once
 	asked   sync.Once
 
@@ -79,7 +81,14 @@ func (a *attempt) handle(ctx context.Context, evt any) bool {
 	case *events.PairError:
 		a.fail("pairing-failed", false) // unless accept has failed it already
 	case *events.PairPasskeyRequest:
-		a.askPasskey(ctx)
+		a.askPasskey(ctx, evt)
+	case *events.PairPasskeyConfirmation:
+		select {
+		case a.compare <- evt:
+		default: // the vendor continues an attempt once
+		}
+	case *events.PairPasskeyError:
+		a.fail("pairing-failed", false)
 	case *events.ManualLoginReconnect: // may come before PairSuccess
 		select {
 		case a.restart <- struct{}{}:
@@ -226,7 +235,7 @@ func (a *attempt) showOne(ctx context.Context, text string, shown time.Duration)
 	case <-timer.C:
 		return true
 	case <-a.passkey:
-		a.awaitPasskey(ctx)
+		a.linkByPasskey(ctx)
 		return false
 	case <-a.scanned:
 		a.settle(ctx)

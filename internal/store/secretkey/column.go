@@ -57,6 +57,7 @@ func columns() []column {
 		old,
 		newColumn("device", "id", "proxy_url", one(func(key string) string { return postern.DeviceID(key).ProxyPlace() })),
 		newColumn("link", "id", "code", one(func(key string) string { return postern.LinkID(key).CodePlace() })),
+		newColumn("link", "id", "passkey_data", one(func(key string) string { return postern.LinkID(key).PasskeyPlace() })),
 		newColumn("idempotency", "workspace_id, method, path, key", "answer", answer),
 		newColumn("session_request", "id", "input", one(postern.RequestPlace)),
 		newColumn("session_request", "id", "outcome", one(postern.RequestPlace)),
