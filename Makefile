@@ -75,7 +75,7 @@ test: deps ## run every test, with the race detector for our packages
 	$(GO) vet ./...
 	$(GO) vet -tags failpoints ./...
 	TMPDIR="$${TMPDIR:-$(ROOMY)}" $(MAKE) --no-print-directory --output-sync=target -j 3 \
-	  race-test browser-test chaos-test plain-test failpoint-test verify-webhooks web-check demo-check
+	  race-test browser-test chaos-test plain-test failpoint-test verify-webhooks web-check extension-check demo-check
 	@echo "ok: all tests passed"
 
 .PHONY: race-test plain-test failpoint-test chaos-test
@@ -119,6 +119,13 @@ web: ## build the dashboard's style sheet, scripts and templates (docs/decisions
 
 web-check: ## check that the result of "make web" is committed
 	@./scripts/web-check
+
+.PHONY: extension extension-check
+extension: ## build bin/postern-passkey.zip, the browser extension that hands over passkeys (npm, pinned)
+	@./scripts/extension
+
+extension-check: ## check that the build of the extension is reproducible, and that its result is committed
+	@./scripts/extension-check
 
 .PHONY: demo-check
 demo-check: build

@@ -102,6 +102,7 @@ const pollEvery = 300 * time.Millisecond
 // show prints each new code until the attempt ends.
 func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, id string) error {
 	var shown postern.Maybe
+	var guided guidance
 	for {
 		l, err := s.Link(ctx, c.Workspace, id)
 		switch {
@@ -111,9 +112,10 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 			return nil
 		case !l.Status.Open():
 			return linkFailure(l.Reason)
-		case l.Status == postern.LinkPasskey:
-			return errors.New("the account requires a passkey, which this server does not support; " +
-				"turn it off in the account's settings on the phone")
+		case l.Status == postern.LinkPasskey || l.Status == postern.LinkConfirm:
+			if err := c.guide(ctx, s, std, id, l, &guided); err != nil {
+				return err
+			}
 		case l.PairingCode != "" && l.PairingCode != shown:
 			shown = l.PairingCode
 			fmt.Fprintf(std.err,
@@ -132,6 +134,39 @@ func (c *deviceLinkCmd) show(ctx context.Context, s *app.Commands, std streams, 
 			return err
 		}
 	}
+}
+
+// guidance is what was said about the passkey of the account.
+type guidance struct {
+	page    string // that leads through the steps; "" before there is one
+	checked bool   // that the network has the passkey
+	code    postern.Maybe
+}
+
+// guide says once what to do at each step of a link by passkey.
+func (c *deviceLinkCmd) guide(
+	ctx context.Context, s *app.Commands, std streams, id string, l postern.Link, said *guidance,
+) error {
+	if said.page == "" {
+		p, err := s.OpenLinkPage(ctx, c.Workspace, id)
+		if err != nil {
+			return err
+		}
+		said.page = p.URL
+		fmt.Fprintf(std.err, "\nThe network asks for the passkey of the account. Browsers use it only on the network's own page.\n"+
+			"Open this page on a computer, in a browser that can use the passkey. It leads you through the steps:\n\n    %s\n\n",
+			said.page)
+	}
+	switch {
+	case l.ConfirmationCode != "" && l.ConfirmationCode != said.code:
+		said.code = l.ConfirmationCode
+		fmt.Fprintf(std.err, "\nThe phone shows a code, too. Compare it with this one:\n\n    %s\n\n"+
+			"Then press the button on the page that says whether they are the same.\n", said.code)
+	case l.Status == postern.LinkPasskey && l.Passkey == nil && !said.checked:
+		said.checked = true
+		fmt.Fprintln(std.err, "The network checks the passkey. Keep the phone at hand: it may ask you to confirm.")
+	}
+	return nil
 }
 
 func showQR(w io.Writer, code postern.Maybe) error {

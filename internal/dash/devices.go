@@ -128,8 +128,12 @@ func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) 
 		Why: because(string(l.Reason)),
 	}
 	switch {
-	case l.Status == postern.LinkPasskey:
+	case l.Passkey != nil:
 		v.State = "passkey"
+	case l.ConfirmationCode != "":
+		v.State, v.Code = "compare", string(l.ConfirmationCode)
+	case l.Status == postern.LinkPasskey || l.Status == postern.LinkConfirm:
+		v.State = "checking"
 	case l.Status == postern.LinkPending && l.QR != "":
 		v.State, v.Seconds = "scan", max(int(time.Until(l.QRExpiresAt.Std()).Seconds()), 0)
 		picture, err := qrcode.SVG(string(l.QR))
@@ -142,8 +146,9 @@ func (d devices) link(ctx context.Context, c access.Caller, one postern.Device) 
 	case l.Status == postern.LinkPending:
 		v.State = "wait"
 	}
-	v.Scanning = (v.State == "scan" || v.State == "enter") && one.Mode == "sandbox" &&
-		c.Permit(postern.SandboxWrite) == nil
+	sandbox := one.Mode == "sandbox" && c.Permit(postern.SandboxWrite) == nil
+	v.Scanning = sandbox && (v.State == "scan" || v.State == "enter")
+	v.Answers = sandbox && v.State == "passkey"
 	return v, nil
 }
 
@@ -214,6 +219,21 @@ func (d devices) shareLink(w http.ResponseWriter, r *http.Request, v visit) erro
 	return d.showAs(
 		w, r, v, http.StatusCreated, func(p *page.DeviceView) { p.Share = d.base + "/link/" + made.Value.Token },
 	)
+}
+
+// leadLink creates a link page, which leads to the network's page and back, and goes there.
+func (d devices) leadLink(w http.ResponseWriter, r *http.Request, v visit) error {
+	made, err := d.g.LinkPages.Open(r.Context(), v.caller, deviceIn(r), nil)
+	if err != nil {
+		return err
+	}
+	return seeOther(w, r, "/link/"+made.Value.Token)
+}
+
+// confirmLink says that the phone shows the same code.
+func (d devices) confirmLink(w http.ResponseWriter, r *http.Request, v visit) error {
+	_, err := d.g.Links.Confirm(r.Context(), v.caller, deviceIn(r))
+	return d.back(w, r, err, "")
 }
 
 func (d devices) pause(w http.ResponseWriter, r *http.Request, v visit) error {

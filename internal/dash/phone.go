@@ -71,7 +71,16 @@ const (
 )
 
 func (d phones) scan(w http.ResponseWriter, r *http.Request, v visit) error {
-	_, err := d.g.SandboxPhones.Scan(r.Context(), v.caller, deviceIn(r), "", "")
+	_, err := d.g.SandboxPhones.Scan(r.Context(), v.caller, deviceIn(r), r.PostFormValue("number"), "")
+	return devices(d).back(w, r, err, "")
+}
+
+// usePasskey answers the network's request with the passkey of the simulated phone.
+func (d phones) usePasskey(w http.ResponseWriter, r *http.Request, v visit) error {
+	credential, err := d.g.SandboxPhones.Passkey(r.Context(), v.caller, deviceIn(r), "", "")
+	if err == nil {
+		_, err = d.g.Links.AnswerPasskey(r.Context(), v.caller, deviceIn(r), credential)
+	}
 	return devices(d).back(w, r, err, "")
 }
 

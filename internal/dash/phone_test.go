@@ -35,6 +35,10 @@ func (*vendor) SetChat(context.Context, string, string, *bool, *bool) error { re
 
 func (*vendor) ReadOnPhone(string, string) error { return nil }
 
+func (*vendor) Passkey(postern.PasskeyOptions, string, string) (postern.PasskeyCredential, error) {
+	return postern.PasskeyCredential{}, nil
+}
+
 func (*vendor) Receipt(context.Context, string, string, string, postern.MessageStatus) error {
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"postern/internal/postern"
 )
 
-//go:embed assets/page.css assets/page.js
+//go:embed assets/page.css assets/page.js assets/again.js
 var assets embed.FS
 
 const (
@@ -34,7 +34,8 @@ const (
 type Options struct {
 	Gateway *gateway.Gateway
 	Log     *slog.Logger
-	Secure  bool // browsers use HTTPS
+	Secure  bool   // browsers use HTTPS
+	BaseURL string // of the server, for the way back from the network's page
 }
 
 // pages serves the link pages.
@@ -42,21 +43,27 @@ type pages struct {
 	g       *gateway.Gateway
 	log     *slog.Logger
 	secure  bool
+	base    string
 	waiting chan struct{}
 }
 
 // Handler serves everything under /link/.
 func Handler(opts Options) http.Handler {
-	p := &pages{g: opts.Gateway, log: opts.Log, secure: opts.Secure, waiting: make(chan struct{}, maxWaiting)}
+	p := &pages{
+		g: opts.Gateway, log: opts.Log, secure: opts.Secure, base: opts.BaseURL, waiting: make(chan struct{}, maxWaiting),
+	}
 	mux := http.NewServeMux()
-	for _, name := range []string{"page.css", "page.js"} {
+	for _, name := range []string{"page.css", "page.js", "again.js"} {
 		mux.HandleFunc("GET /link/"+name, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeFileFS(w, r, assets, "assets/"+name)
 		})
 	}
+	mux.HandleFunc("GET /link/postern-passkey.zip", serveExtension)
 	mux.HandleFunc("GET /link/{token}", p.show)
 	mux.HandleFunc("POST /link/{token}", p.take)
 	mux.HandleFunc("GET /link/{token}/now", p.now)
+	mux.HandleFunc("POST /link/{token}/passkey", p.answer)
+	mux.HandleFunc("POST /link/{token}/confirm", p.compare)
 	return headed(mux)
 }
 
@@ -95,14 +102,13 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, err)
 		return
 	}
-	write(w, http.StatusOK, pageOf(r.PathValue("token"), v))
+	write(w, http.StatusOK, p.pageOf(r, v))
 }
 
 // take gives the page to the browser in which the button was pressed. Forms on other sites
 // cannot press it.
 func (p *pages) take(w http.ResponseWriter, r *http.Request) {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		http.Error(w, "open the page and press the button there", http.StatusForbidden)
+	if !pressedHere(w, r) {
 		return
 	}
 	token := r.PathValue("token")
@@ -115,6 +121,16 @@ func (p *pages) take(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/link/"+token, http.StatusSeeOther) //nolint:gosec // a page of ours: its token was found
+}
+
+// pressedHere refuses requests that the pages of other sites make.
+func pressedHere(w http.ResponseWriter, r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site == "" || site == "same-origin" || site == "none" {
+		return true
+	}
+	http.Error(w, "open the page and press the button there", http.StatusForbidden)
+	return false
 }
 
 func (p *pages) bind(w http.ResponseWriter, r *http.Request, token string) error {
@@ -146,7 +162,7 @@ func (p *pages) now(w http.ResponseWriter, r *http.Request) {
 			p.refuse(w, r, err)
 			return
 		}
-		if page := pageOf(r.PathValue("token"), v); page.Seen != r.FormValue("seen") {
+		if page := p.pageOf(r, v); page.Seen != r.FormValue("seen") {
 			writePart(w, page)
 			return
 		}

@@ -33,19 +33,28 @@ type page struct {
 	Good      bool          // it is done, and the phone is linked
 	Number    string        // last digits of the phone that a code is entered on
 	Code      string        // to enter
+	Same      string        // to compare with the one on the phone
+	Asked     bool          // the network asks for the passkey
+	Address   template.URL  // of the network's page, with the request
+	Snippet   string        // for the console of that page
 	Picture   template.HTML // to scan
 	Seen      string        // identifies the shown content
 	Part      template.HTML // what the script replaces
 }
 
-func pageOf(token string, v gateway.PageView) page {
+func (h *pages) pageOf(r *http.Request, v gateway.PageView) page {
+	token := r.PathValue("token")
 	p := page{Title: "Link your phone to " + v.Workspace, Workspace: v.Workspace, Token: token, Method: v.Link.Method}
 	if v.Free {
-		p.Button = true
+		p.Button, p.Asked = true, v.Link.Status == postern.LinkPasskey || v.Link.Status == postern.LinkConfirm
 		return p
 	}
 	p.Live, p.Refresh = true, true
 	p.showLink(v.Link)
+	if v.Link.Passkey != nil {
+		way := h.handover(token, v.Workspace, v.Link.Passkey.PublicKey)
+		p.Address, p.Snippet = template.URL(way.Address()), way.Snippet() //nolint:gosec // an address of ours
+	}
 	p.render()
 	return p
 }
@@ -59,9 +68,15 @@ func (p *page) showLink(l postern.Link) {
 			p.draw(string(l.QR))
 		}
 	case postern.LinkPasskey:
-		p.Title, p.Text = "Your account requires a passkey",
-			"This page cannot confirm a passkey. Turn off the passkey in "+
-				"your account's settings on the phone, then ask "+p.Workspace+" for a new link."
+		p.Title, p.Asked = "Confirm with your passkey", true
+		if l.Passkey == nil {
+			p.Title, p.Text = "Checking your passkey", "The network checks it. Keep the phone at hand: it may ask you to confirm."
+		}
+	case postern.LinkConfirm:
+		p.Title, p.Same = "Compare the codes", string(l.ConfirmationCode)
+		if p.Same == "" {
+			p.Title, p.Text = "Linking your phone", "The codes are the same. This takes a few seconds."
+		}
 	case postern.LinkLinked:
 		p.Title, p.Done, p.Good = "Your phone is linked", true, true
 		p.Text = "It is now linked to " + p.Workspace + ". You can close this page."
@@ -93,8 +108,13 @@ func why(reason string) string {
 	case "number-unknown":
 		return "The network does not know this number."
 	case "passkey-required":
-		return "Your account requires a passkey, which this page cannot confirm. Turn off the passkey in your account's " +
-			"settings on the phone."
+		return "The network waited ten minutes for your passkey, and got none."
+	case "passkey-refused":
+		return "The network did not accept the passkey. It must belong to the account on the phone that scanned the code."
+	case "passkey-unconfirmed":
+		return "Nobody confirmed the link in time."
+	case "code-differs":
+		return "The phone showed another code, so nothing was linked."
 	case "canceled", "deleted", "unlinked", "plan-limit":
 		return "The linking was canceled by the person who started it."
 	}

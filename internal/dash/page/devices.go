@@ -92,19 +92,24 @@ type DeviceView struct {
 
 // LinkView is an attempt to link a phone.
 type LinkView struct {
-	State    string // "": there is none to show; "wait", "scan", "enter", "passkey", "linked", "expired" or "failed"
+	State    string // "": there is none to show; "wait", "scan", "enter", "passkey", "checking", "compare", "linked", "expired" or "failed"
 	Picture  string // an SVG that we drew, for "scan"
-	Code     string // for "enter"
+	Code     string // for "enter" and "compare"
 	Number   string // whose phone it is entered on
 	Seconds  int    // until the code changes
 	Why      string // for "failed", as a sentence
 	Cancels  bool   // the person may end the attempt
 	Scanning bool   // the simulated phone may scan it
+	Answers  bool   // the simulated phone may answer with its passkey
 }
 
 // open reports whether the attempt is still open.
 func (v LinkView) open() bool {
-	return v.State == "wait" || v.State == "scan" || v.State == "enter" || v.State == "passkey"
+	switch v.State {
+	case "wait", "scan", "enter", "passkey", "checking", "compare":
+		return true
+	}
+	return false
 }
 
 // pace is the poll interval of the page.

@@ -1,0 +1,53 @@
+// The extension's window: allows a server, lists those that are allowed, and removes them.
+
+interface PosternPopup {
+  permissions: {
+    request(wanted: { origins: string[] }): Promise<boolean>;
+    remove(wanted: { origins: string[] }): Promise<boolean>;
+    getAll(): Promise<{ origins?: string[] }>;
+  };
+}
+
+((extension: PosternPopup) => {
+  const find = <E extends Element>(selector: string): E => document.querySelector<E>(selector) as E;
+  const vendor = "https://web.whatsapp.com/*";
+
+  const show = async (): Promise<void> => {
+    const list = find<HTMLUListElement>("ul");
+    list.replaceChildren();
+    for (const origin of (await extension.permissions.getAll()).origins ?? []) {
+      if (origin === vendor) {
+        continue;
+      }
+      const item = document.createElement("li");
+      const remove = document.createElement("button");
+      remove.textContent = "Remove";
+      remove.addEventListener("click", async () => {
+        await extension.permissions.remove({ origins: [origin] });
+        await show();
+      });
+      item.append(origin.replace(/\/\*$/, ""), " ", remove);
+      list.append(item);
+    }
+    find<HTMLElement>("#none").hidden = list.childElementCount > 0;
+  };
+
+  find<HTMLFormElement>("form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const note = find<HTMLElement>("#note");
+    note.textContent = "";
+    let server: URL;
+    try {
+      server = new URL(find<HTMLInputElement>("input").value.trim());
+    } catch {
+      note.textContent = "Enter the address of your server, such as https://postern.example.com";
+      return;
+    }
+    const allowed = await extension.permissions
+      .request({ origins: [`${server.protocol}//${server.hostname}/*`] })
+      .catch(() => false);
+    note.textContent = allowed ? "" : "The server was not allowed. Its address begins with https://, or with http://localhost.";
+    await show();
+  });
+  void show();
+})((globalThis as unknown as { chrome: PosternPopup }).chrome);
