@@ -134,7 +134,7 @@ func met(t *tenant) (device, contact string) {
 		ChatID: "+1555123" + number, From: postern.Maybe("+1555123" + number), FromLID: "12345678901" + number,
 		FromName: "Ada", Content: postern.Text("Hi"), NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
-	if err := t.g.Sessions.Receive(t.t.Context(), m, "lid:"+m.FromLID, postern.MessageReceived, nil); err != nil {
+	if err := t.g.Sessions.Receive(t.t.Context(), m, "lid:"+m.FromLID, postern.MessageReceived, gateway.ArrivedFile{}); err != nil {
 		t.t.Fatal(err)
 	}
 	return device, t.do("GET", "/v1/contacts?chatId=%2B1555123"+number, "").list().Data[0].ID
@@ -159,7 +159,7 @@ func delivery(t *tenant) string {
 			ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"), NetworkID: "n",
 			Source: postern.FromContact,
 		}
-		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil)
+		err = t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, gateway.ArrivedFile{})
 	}
 	if err != nil {
 		t.t.Fatal(err)

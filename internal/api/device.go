@@ -61,14 +61,15 @@ type paceChange struct {
 }
 
 type receiveChange struct {
-	_        struct{}     `additionalProperties:"false"`
-	Direct   member[bool] `json:"direct,omitzero" doc:"Chats with one person." example:"true"`
-	Groups   member[bool] `json:"groups,omitzero" doc:"Groups." example:"true"`
-	Channels member[bool] `json:"channels,omitzero" doc:"Channels that the account follows." example:"false"`
-	Status   member[bool] `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
-	Calls    member[bool] `json:"calls,omitzero" doc:"Calls of contacts." example:"true"`
-	History  member[bool] `json:"history,omitzero" doc:"What the phone had before the account was linked." example:"true"`
-	ViewOnce member[bool] `json:"viewOnce,omitzero" doc:"The files of messages that can be viewed once." example:"false"`
+	_        struct{}                  `additionalProperties:"false"`
+	Direct   member[bool]              `json:"direct,omitzero" doc:"Chats with one person." example:"true"`
+	Groups   member[bool]              `json:"groups,omitzero" doc:"Groups." example:"true"`
+	Channels member[bool]              `json:"channels,omitzero" doc:"Channels that the account follows." example:"false"`
+	Status   member[bool]              `json:"status,omitzero" doc:"Status posts of contacts, which last for a day." example:"false"`
+	Calls    member[bool]              `json:"calls,omitzero" doc:"Calls of contacts." example:"true"`
+	History  member[bool]              `json:"history,omitzero" doc:"What the phone had before the account was linked." example:"true"`
+	Media    member[postern.MediaMode] `json:"media,omitzero" enum:"eager,lazy,off" doc:"When the files of received messages are fetched; null resets it to eager." example:"lazy"`
+	ViewOnce member[bool]              `json:"viewOnce,omitzero" doc:"The files of messages that can be viewed once." example:"false"`
 }
 
 func (h devices) update(ctx context.Context, q *request, in *changeInput) (*output[postern.Device], error) {
@@ -82,7 +83,7 @@ func (h devices) update(ctx context.Context, q *request, in *changeInput) (*outp
 			return gateway.ReceiveChange{
 				Direct: r.Direct.change(), Groups: r.Groups.change(), Channels: r.Channels.change(),
 				Status: r.Status.change(), Calls: r.Calls.change(), ViewOnce: r.ViewOnce.change(),
-				History: r.History.change(),
+				History: r.History.change(), Media: r.Media.change(),
 			}
 		}),
 	}))

@@ -33,7 +33,7 @@ func TestMergePatchOfADevice(t *testing.T) {
 	mine := newServer(t).tenant("enterprise")
 	target := "/v1/devices/" + string(mine.device("d", postern.Connected))
 	before := mine.do("GET", target, "").member("phoneNumber")
-	const all = `"receive":{"direct":true,"groups":true,"channels":false,"status":false,"calls":true,"history":false,"viewOnce":false}`
+	const all = `"receive":{"direct":true,"groups":true,"channels":false,"status":false,"calls":true,"history":false,"media":"eager","viewOnce":false}`
 	for _, tt := range []struct{ body, want string }{
 		{`{}`, `{"name":"d","metadata":{},"pace":null,` + all + `}`},
 		{`{"name":"Support"}`, `{"name":"Support","metadata":{},"pace":null,` + all + `}`},
@@ -43,8 +43,8 @@ func TestMergePatchOfADevice(t *testing.T) {
 		{`{"pace":{"newChatsPerMinute":2}}`, `{"name":"Support","metadata":{"b":"2","c":""},"pace":{"perMinute":20,"newChatsPerMinute":2},` + all + `}`},
 		{`{"pace":{"perMinute":null}}`, `{"name":"Support","metadata":{"b":"2","c":""},"pace":{"perMinute":null,"newChatsPerMinute":2},` + all + `}`},
 		{`{"pace":{"newChatsPerMinute":null}}`, `{"name":"Support","metadata":{"b":"2","c":""},"pace":null,` + all + `}`},
-		{`{"receive":{"direct":false,"status":true}}`, `{"name":"Support","metadata":{"b":"2","c":""},"pace":null,"receive":{"direct":false,"groups":true,"channels":false,"status":true,"calls":true,"history":false,"viewOnce":false}}`},
-		{`{"receive":{"direct":null}}`, `{"name":"Support","metadata":{"b":"2","c":""},"pace":null,"receive":{"direct":true,"groups":true,"channels":false,"status":true,"calls":true,"history":false,"viewOnce":false}}`},
+		{`{"receive":{"direct":false,"status":true}}`, `{"name":"Support","metadata":{"b":"2","c":""},"pace":null,"receive":{"direct":false,"groups":true,"channels":false,"status":true,"calls":true,"history":false,"media":"eager","viewOnce":false}}`},
+		{`{"receive":{"direct":null}}`, `{"name":"Support","metadata":{"b":"2","c":""},"pace":null,"receive":{"direct":true,"groups":true,"channels":false,"status":true,"calls":true,"history":false,"media":"eager","viewOnce":false}}`},
 		{`{"receive":null,"metadata":null,"pace":null,"proxyUrl":null}`, `{"name":"Support","metadata":{},"pace":null,` + all + `}`},
 	} {
 		a := mine.do("PATCH", target, tt.body)

@@ -34,7 +34,7 @@ func (t *tenant) take(device postern.DeviceID, c postern.Content) {
 		ChatID: "+15551234567", From: "+15551234567",
 		Content: c, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
-	if err := t.next().g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
+	if err := t.next().g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, gateway.ArrivedFile{}); err != nil {
 		t.t.Error(err)
 	}
 }

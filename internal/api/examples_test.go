@@ -163,7 +163,7 @@ func (t *tenant) followed(target string) *answerT {
 		ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hello"), NetworkID: "n",
 		Source: postern.FromContact, SentAt: postern.TimeOf(time.Now()),
 	}
-	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
+	if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, gateway.ArrivedFile{}); err != nil {
 		t.t.Fatal(err)
 	}
 	return t.do("GET", target, "", "Last-Event-ID", list.Data[0].EventID)

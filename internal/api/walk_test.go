@@ -94,7 +94,7 @@ func pages() map[string]func(t *tenant) (target string) {
 				Status: postern.Received, ChatID: "+15551234567", From: "+15551234567", Content: postern.Text("Hi"),
 				NetworkID: "n2", Source: postern.FromContact,
 			}
-			if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, nil); err != nil {
+			if err := t.g.Sessions.Receive(t.t.Context(), m, "+15551234567", postern.MessageReceived, gateway.ArrivedFile{}); err != nil {
 				t.t.Fatal(err)
 			}
 			return "/v1/webhooks/" + id + "/deliveries"

@@ -71,7 +71,7 @@ func (s *site) received(d postern.Device, body string) {
 		ChatID: "+15551234567", From: "+15551234567",
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 	}
-	if err := s.g.Sessions.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived, nil); err != nil {
+	if err := s.g.Sessions.Receive(s.t.Context(), m, "lid:1", postern.MessageReceived, gateway.ArrivedFile{}); err != nil {
 		s.t.Fatal(err)
 	}
 }

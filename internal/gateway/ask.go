@@ -146,7 +146,7 @@ type Past struct {
 	Message postern.Message
 	Sender  string // with the network id, what identifies an inbound message
 	QuoteOf string // network id of the message to which it replies; "" for none
-	Source  []byte // where its file is fetched
+	File    ArrivedFile
 }
 
 // RecordHistory stores messages that a phone had before, oldest first, without events. Those that are known stay as they
@@ -163,7 +163,7 @@ func (g Sessions) RecordHistory(ctx context.Context, d postern.Device, list []Pa
 		ids[m.ChatID+" "+m.NetworkID] = m.ID
 		rows[i] = store.RecordInbound{Sender: p.Sender, Now: now}
 		if m.Content.Media != nil {
-			f := g.received(&m, p.Source)
+			f := g.received(&m, p.File)
 			f.NextAt, f.CreatedAt, f.UsedAt = now.Add(store.UntilAsked), now, now
 			rows[i].File = f
 		}

@@ -41,7 +41,11 @@ type DeviceChange struct {
 type PaceChange struct{ PerMinute, NewChatsPerMinute Change[postern.Rate] }
 
 // ReceiveChange is the part of a [DeviceChange] about which messages the device receives.
-type ReceiveChange struct{ Direct, Groups, Channels, Status, Calls, ViewOnce, History Change[bool] }
+type ReceiveChange struct {
+	Direct, Groups, Channels, Status, Calls, ViewOnce, History Change[bool]
+
+	Media Change[postern.MediaMode]
+}
 
 // Change changes the given fields of a device. It returns MissingScope,
 // ResourceNotAllowed, NotFound, or an error that names the field.
@@ -63,7 +67,7 @@ func (g Devices) Change(
 	if err != nil {
 		return postern.Device{}, err
 	}
-	return g.db.Devices.Change(ctx, c.Workspace(), id, func(d *postern.Device) error {
+	d, err := g.db.Devices.Change(ctx, c.Workspace(), id, func(d *postern.Device) error {
 		if in.Name != "" {
 			d.Name = in.Name
 		}
@@ -73,6 +77,7 @@ func (g Devices) Change(
 		d.Proxy = proxy.or(d.Proxy, nil)
 		return checkMetadata(d.Metadata)
 	})
+	return g.counted(ctx, d, err)
 }
 
 // sealProxy checks and encrypts the URL of a proxy, which may contain a password.
@@ -137,7 +142,7 @@ func applyReceive(was postern.Receive, c Change[ReceiveChange]) postern.Receive 
 		Direct: in.Direct.or(was.Direct, def.Direct), Groups: in.Groups.or(was.Groups, def.Groups),
 		Channels: in.Channels.or(was.Channels, def.Channels), Status: in.Status.or(was.Status, def.Status),
 		Calls: in.Calls.or(was.Calls, def.Calls), ViewOnce: in.ViewOnce.or(was.ViewOnce, def.ViewOnce),
-		History: in.History.or(was.History, def.History),
+		History: in.History.or(was.History, def.History), Media: in.Media.or(was.Media, def.Media),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	"postern/internal/access"
@@ -22,9 +23,33 @@ func (g Devices) List(ctx context.Context, c access.Caller, p paging.Page) (pagi
 		return paging.List[postern.Device]{}, err
 	}
 	rows, err := g.db.Devices.List(ctx, c.Workspace(), c.Key.Devices, sp)
+	if err == nil && len(rows) > 0 {
+		rows, err = g.withQueues(ctx, rows, "")
+	}
 	return paging.Cut(
 		g.cursors, c.Workspace(), "devices", rows, sp.Limit, func(d postern.Device) string { return string(d.ID) },
 	), err
+}
+
+// withQueues returns devices of a workspace, or the one with an id, with the number of messages that wait.
+func (g Devices) withQueues(
+	ctx context.Context, list []postern.Device, id postern.DeviceID,
+) ([]postern.Device, error) {
+	queued, err := g.db.Devices.Queued(ctx, list[0].WorkspaceID, id)
+	list = slices.Clone(list) // the store may keep the original
+	for i := range list {
+		list[i].Queued = new(queued[list[i].ID])
+	}
+	return list, err
+}
+
+// counted returns a device with the number of messages that wait.
+func (g Devices) counted(ctx context.Context, d postern.Device, err error) (postern.Device, error) {
+	if err != nil {
+		return d, err
+	}
+	list, err := g.withQueues(ctx, []postern.Device{d}, d.ID)
+	return list[0], err
 }
 
 // ListForOperator lists the newest devices of a workspace to operators, at most 1,000;
@@ -69,7 +94,7 @@ func (g Devices) Create(
 			ID: postern.NewDeviceID(), WorkspaceID: c.Workspace(), Name: in.Name, Mode: g.mode(),
 			Status: postern.Unlinked, NewChats: postern.NewChats{Allowed: true},
 			Desired: postern.WantIdle, Metadata: orEmpty(in.Metadata), Receive: postern.DefaultReceive(),
-			CreatedAt: g.time(),
+			CreatedAt: g.time(), Queued: new(0),
 		}
 		return d, func(once *store.Once) error {
 			return g.db.Devices.Create(ctx, d, once, did(c, d.CreatedAt, "device.created", string(d.ID), d.Name)...)
@@ -82,7 +107,8 @@ func (g Devices) Get(ctx context.Context, c access.Caller, id postern.DeviceID) 
 	if err := c.Permit(postern.DevicesRead); err != nil {
 		return postern.Device{}, err
 	}
-	return g.get(ctx, c, id)
+	d, err := g.get(ctx, c, id)
+	return g.counted(ctx, d, err)
 }
 
 // get finds a device that the caller may use.
@@ -197,10 +223,11 @@ func (g Devices) Unlink(ctx context.Context, c access.Caller, id postern.DeviceI
 		return d, err
 	}
 	now := g.time()
-	return d, g.db.Devices.RequestUnlink(ctx, store.SetDeviceState{
+	err = g.db.Devices.RequestUnlink(ctx, store.SetDeviceState{
 		WorkspaceID: d.WorkspaceID, DeviceID: id, Status: d.Status, Reason: string(d.StatusReason),
 		Desired: postern.WantUnlink, FailQueued: true, From: append(live(), postern.Paused), At: now, Event: &e,
 	}, did(c, now, "device.unlinked", string(id), d.Name)...)
+	return g.counted(ctx, d, err)
 }
 
 // pausedByUser is the status reason of a device or endpoint that only its owner can
@@ -219,7 +246,7 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 		return postern.Device{}, err
 	}
 	now := g.time()
-	return g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ bool) (postern.EventType, error) {
+	d, err = g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ bool) (postern.EventType, error) {
 		if err := linked(*d, "pause"); err != nil {
 			return "", err
 		}
@@ -230,6 +257,7 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 		d.Status, d.StatusReason, d.Desired = postern.Paused, pausedByUser, postern.WantIdle
 		return event, nil
 	}, did(c, now, "device.paused", string(id), d.Name)...)
+	return g.counted(ctx, d, err)
 }
 
 // Resume lets a paused device connect again, unless the plan's slots belong to devices that
@@ -244,7 +272,7 @@ func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceI
 		return postern.Device{}, err
 	}
 	now := g.time()
-	return g.db.Devices.Decide(
+	d, err = g.db.Devices.Decide(
 		ctx,
 		c.Workspace(),
 		id,
@@ -263,6 +291,7 @@ func (g Devices) Resume(ctx context.Context, c access.Caller, id postern.DeviceI
 			return "", nil
 		},
 		did(c, now, "device.resumed", string(id), d.Name)...)
+	return g.counted(ctx, d, err)
 }
 
 // Quarantined is the status reason of a device that is not connected, because the server

@@ -147,14 +147,14 @@ func (g Sessions) Unlinked(ctx context.Context, d postern.Device) error {
 // event. If it carries a file, source is where the file is fetched. Only after Receive has
 // returned nil may the message be acknowledged to the network.
 func (g Sessions) Receive(
-	ctx context.Context, m postern.Message, sender string, t postern.EventType, source []byte,
+	ctx context.Context, m postern.Message, sender string, t postern.EventType, f ArrivedFile,
 ) error {
 	m.ID, m.CreatedAt, m.Metadata = postern.NewMessageID(), g.time(), map[string]string{}
 	o := store.RecordInbound{
 		Sender: sender, Type: t, Undecryptable: t == postern.MessageUndecryptable, Now: m.CreatedAt,
 	}
 	if m.Content.Media != nil {
-		o.File = g.received(&m, source)
+		o.File = g.received(&m, f)
 	}
 	o.Message = m
 	return g.db.Messages.RecordInbound(ctx, o)
@@ -194,7 +194,7 @@ func (g Sessions) Starred(
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound, ChatID: chat, From: d.PhoneNumber,
 		To: postern.Maybe(postern.NumberOfChat(chat)), About: about, Content: postern.StarOf(starred),
 		Status: postern.Sent, NetworkID: starID(chat, about, starred, at), Source: postern.FromPhone, SentAt: at,
-	}, "", postern.MessageEcho, nil)
+	}, "", postern.MessageEcho, ArrivedFile{})
 }
 
 // starID identifies a change of a star, which has no id on the network.
@@ -203,21 +203,27 @@ func starID(chat, about string, starred bool, at postern.Time) string {
 	return "STAR" + strings.ToUpper(hex.EncodeToString(sum[:9]))
 }
 
+// ArrivedFile is the file of a message that has arrived.
+type ArrivedFile struct {
+	Source []byte            // where it is fetched
+	Mode   postern.MediaMode // when it is fetched; "" is eager
+}
+
 // received gives the file of a message an id, and returns its row. A view-once file without a source
 // is not fetched.
-func (g Sessions) received(m *postern.Message, source []byte) *store.MediaRow {
-	file := *m.Content.Media
+func (g Sessions) received(m *postern.Message, f ArrivedFile) *store.MediaRow {
+	file, next := *m.Content.Media, m.CreatedAt
 	file.ID, file.Status, file.SHA256 = postern.NewMediaID(), postern.MediaPending, ""
-	if m.Content.ViewOnce && len(source) == 0 || g.library == nil {
-		file.Status = postern.MediaExpired
+	if f.Mode == postern.MediaLazy {
+		next = next.Add(store.UntilAsked)
 	}
-	if file.Status == postern.MediaExpired {
-		source = nil
+	if m.Content.ViewOnce && len(f.Source) == 0 || f.Mode == postern.MediaOff || g.library == nil {
+		file.Status, f.Source = postern.MediaExpired, nil
 	}
 	m.Content.Media = &file
 	return &store.MediaRow{
 		Media: file, WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, MessageID: m.ID,
-		Source: g.SealSource(file.ID, source), NextAt: m.CreatedAt, CreatedAt: m.CreatedAt, UsedAt: m.CreatedAt,
+		Source: g.SealSource(file.ID, f.Source), NextAt: next, CreatedAt: m.CreatedAt, UsedAt: m.CreatedAt,
 	}
 }
 

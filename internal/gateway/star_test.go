@@ -17,7 +17,7 @@ func TestStarsAreRecordedOnce(t *testing.T) {
 			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound, ChatID: chat, From: chat,
 			Content: postern.Text("hello"), Status: postern.Received, NetworkID: "N1", Source: postern.FromContact,
 		}
-		if err := g.Sessions.Receive(t.Context(), m, "lid:1", postern.MessageReceived, nil); err != nil {
+		if err := g.Sessions.Receive(t.Context(), m, "lid:1", postern.MessageReceived, ArrivedFile{}); err != nil {
 			t.Fatal(err)
 		}
 		star := func(about string, on bool, at postern.Time) {

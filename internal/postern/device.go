@@ -68,6 +68,7 @@ type Device struct {
 	Metadata        map[string]string `json:"metadata" doc:"The owner's own labels."`
 	Pace            *Pace             `json:"pace" nullable:"true" doc:"Sending rate; null means the operator's default."`
 	Receive         Receive           `json:"receive" doc:"Which kinds of chats are stored and make events. The others are acknowledged to the network and dropped."`
+	Queued          *int              `json:"queued,omitempty" minimum:"0" maximum:"1000" doc:"How many messages wait to be sent; 1,000 if there are more. Absent from events." example:"0"`
 	CreatedAt       Time              `json:"createdAt" format:"date-time" nullable:"true" doc:"When the device was created." example:"2026-11-21T09:00:00.000Z"`
 	LinkedAt        Time              `json:"linkedAt" format:"date-time" nullable:"true" doc:"When the account was linked; null if it never was." example:"2026-11-21T09:00:00.000Z"`
 	ConnectedAt     Time              `json:"connectedAt" format:"date-time" nullable:"true" doc:"When the session last became connected." example:"2026-11-21T09:00:00.000Z"`
@@ -125,19 +126,35 @@ func (p *Pace) Or(def Pace) Pace {
 	return Pace{cmp.Or(p.PerMinute, def.PerMinute), cmp.Or(p.NewChatsPerMinute, def.NewChatsPerMinute)}
 }
 
+// MaxQueued is how far [Device.Queued] counts. Every list of devices counts, so it must be cheap.
+const MaxQueued = 1000
+
 // Receive says from which kinds of chats a device receives messages.
 type Receive struct {
-	Direct   bool `json:"direct" doc:"Chats with one person." example:"true"`
-	Groups   bool `json:"groups" doc:"Groups." example:"true"`
-	Channels bool `json:"channels" doc:"Channels that the account follows." example:"false"`
-	Status   bool `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
-	Calls    bool `json:"calls" doc:"Calls of contacts. Nobody answers them here; they are only reported." example:"true"`
-	History  bool `json:"history" doc:"What the phone had before the account was linked, as far as it sends it; these messages cause no events. Turn it on before you link the device." example:"false"`
-	ViewOnce bool `json:"viewOnce" doc:"Whether the files of messages that can be viewed once are kept, like other files. Without this, the message arrives without its file." example:"false"`
+	Direct   bool      `json:"direct" doc:"Chats with one person." example:"true"`
+	Groups   bool      `json:"groups" doc:"Groups." example:"true"`
+	Channels bool      `json:"channels" doc:"Channels that the account follows." example:"false"`
+	Status   bool      `json:"status" doc:"Status posts of contacts, which last for a day." example:"false"`
+	Calls    bool      `json:"calls" doc:"Calls of contacts. Nobody answers them here; they are only reported." example:"true"`
+	History  bool      `json:"history" doc:"What the phone had before the account was linked, as far as it sends it; these messages cause no events. Turn it on before you link the device." example:"false"`
+	Media    MediaMode `json:"media" enum:"eager,lazy,off" doc:"When the files of received messages are fetched. eager: at once. lazy: when somebody asks for one. off: never; the message arrives without its file." example:"eager"`
+	ViewOnce bool      `json:"viewOnce" doc:"Whether the files of messages that can be viewed once are kept, like other files. Without this, the message arrives without its file." example:"false"`
 }
 
 // DefaultReceive is the setting for devices whose owner has chosen none.
-func DefaultReceive() Receive { return Receive{Direct: true, Groups: true, Calls: true} }
+func DefaultReceive() Receive {
+	return Receive{Direct: true, Groups: true, Calls: true, Media: MediaEager}
+}
+
+// MediaMode is when the files of received messages are fetched.
+type MediaMode string
+
+// The modes.
+const (
+	MediaEager MediaMode = "eager" // at once
+	MediaLazy  MediaMode = "lazy"  // when somebody asks for the file
+	MediaOff   MediaMode = "off"   // never
+)
 
 // LinkStatus is the state of a link attempt.
 type LinkStatus string

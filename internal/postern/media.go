@@ -26,7 +26,7 @@ type Media struct {
 	Size        int64       `json:"size" doc:"Bytes of the file; 0 if it is not known yet." example:"48213"`
 	SHA256      string      `json:"sha256,omitempty" doc:"SHA-256 of the file, in lower-case hexadecimal digits; absent until the file is ready." example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 	Filename    string      `json:"filename,omitempty" doc:"Name of the file; absent if it has none." example:"invoice.pdf"`
-	Status      MediaStatus `json:"status" enum:"pending,ready,failed,expired" doc:"pending: the file is being fetched. ready: it can be read. failed: it could not be fetched. expired: it was removed." example:"ready"`
+	Status      MediaStatus `json:"status" enum:"pending,ready,failed,expired" doc:"pending: the file is being fetched. ready: it can be read. failed: it could not be fetched. expired: it was removed, or is not kept." example:"ready"`
 	Recoverable bool        `json:"recoverable,omitzero" doc:"True if the file failed and a request for it tries again; otherwise absent." example:"true"`
 	Detail      string      `json:"detail,omitempty" doc:"Why the file failed, for people; otherwise absent." example:"the server responded with status 404"`
 	Duration    float64     `json:"duration,omitzero" doc:"Length of a video or of audio, in seconds; absent if it is not known." example:"12.5"`

@@ -150,10 +150,7 @@ func (l *liveSession) recordPast(ctx context.Context, d postern.Device, list []n
 		if !a.wanted(d.Receive) {
 			continue
 		}
-		if a.message.Content.ViewOnce && !d.Receive.ViewOnce {
-			a.file = nil
-		}
-		past = append(past, gateway.Past{Message: a.message, Sender: a.sender, QuoteOf: a.quoteOf, Source: a.file})
+		past = append(past, gateway.Past{Message: a.message, Sender: a.sender, QuoteOf: a.quoteOf, File: a.fileFor(d.Receive)})
 	}
 	if len(past) == 0 {
 		return nil

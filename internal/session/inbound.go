@@ -223,6 +223,15 @@ func (a arrival) wanted(r postern.Receive) bool {
 	}
 }
 
+// fileFor returns the file of what has arrived, as the owner wants it.
+func (a arrival) fileFor(r postern.Receive) gateway.ArrivedFile {
+	f := gateway.ArrivedFile{Source: a.file, Mode: r.Media}
+	if a.message.Content.ViewOnce && !r.ViewOnce {
+		f.Source = nil
+	}
+	return f
+}
+
 // receive records a message or a call. If the owner does not want it, it is acknowledged and not recorded.
 func (h *host) receive(ctx context.Context, a arrival) error {
 	ctx, span := h.e.tracer.StartAt(ctx, "receive", a.arrived)
@@ -251,10 +260,7 @@ func (h *host) record(ctx context.Context, a arrival) error {
 			return err
 		}
 	}
-	if a.message.Content.ViewOnce && !d.Receive.ViewOnce {
-		a.file = nil
-	}
-	err = h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event, a.file)
+	err = h.e.g.Sessions.Receive(ctx, a.message, a.sender, a.event, a.fileFor(d.Receive))
 	if err == nil && !a.arrived.IsZero() {
 		h.e.received(time.Since(a.arrived))
 	}

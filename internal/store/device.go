@@ -59,9 +59,22 @@ func (c receiveColumn) kinds() []*bool {
 	return []*bool{&c.r.Direct, &c.r.Groups, &c.r.Channels, &c.r.Status, &c.r.Calls, &c.r.ViewOnce, &c.r.History}
 }
 
+// The bits for the mode of files; none is eager.
+const (
+	lazyMedia = 1 << 7
+	noMedia   = 1 << 8
+)
+
 func (c receiveColumn) set(bits int64) {
 	for i, kind := range c.kinds() {
 		*kind = bits&(1<<i) != 0
+	}
+	c.r.Media = postern.MediaEager
+	switch {
+	case bits&noMedia != 0:
+		c.r.Media = postern.MediaOff
+	case bits&lazyMedia != 0:
+		c.r.Media = postern.MediaLazy
 	}
 }
 
@@ -70,6 +83,12 @@ func (c receiveColumn) bits() (n int64) {
 		if *kind {
 			n |= 1 << i
 		}
+	}
+	switch c.r.Media {
+	case postern.MediaOff:
+		n |= noMedia
+	case postern.MediaLazy:
+		n |= lazyMedia
 	}
 	return n
 }
@@ -160,6 +179,26 @@ func (s Devices) read(ctx context.Context, q deviceQuery) (list []postern.Device
 			return scanDevice(r, &list[len(list)-1])
 		})
 	return list, err
+}
+
+// Queued counts the messages that wait to be sent, up to [postern.MaxQueued] of each device of a workspace, or of the
+// one with an id. Devices without any are left out.
+func (s Devices) Queued(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
+) (map[postern.DeviceID]int, error) {
+	queued := map[postern.DeviceID]int{}
+	err := s.db.Rows(ctx, `SELECT id, waiting FROM (SELECT d.id, (SELECT count(*) FROM (SELECT 1 AS one FROM message m
+			WHERE m.device_id = d.id AND m.status IN ('queued', 'sending') LIMIT $3 + 0) AS counted) AS waiting
+		FROM device d WHERE d.workspace_id = $1 AND d.deleted_at = 0 AND (CAST($2 AS TEXT) = '' OR d.id = $2)) AS queue
+		WHERE waiting > 0`,
+		[]any{ws, id, postern.MaxQueued}, func(r *sql.Rows) error {
+			var device postern.DeviceID
+			var n int
+			err := r.Scan(&device, &n)
+			queued[device] = n
+			return err
+		})
+	return queued, err
 }
 
 // Get returns a device of the workspace. Like List, it leaves out the fields that only the
