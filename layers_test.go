@@ -107,7 +107,7 @@ var layers = map[string]string{
 
 	"internal/network/whatsapp/content": "internal/network internal/postern",
 	"internal/network/whatsapp/keys":    "internal/network internal/postern internal/seal internal/store",
-	"internal/network/whatsapp/state":   "internal/network/whatsapp/keys",
+	"internal/network/whatsapp/state":   "internal/network/whatsapp/content internal/network/whatsapp/keys internal/postern",
 }
 
 // owners lists outside modules and the only packages that may import them.

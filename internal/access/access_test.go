@@ -69,6 +69,7 @@ func unchecked() map[string]string {
 		"gateway.Sessions.Scanned":       engine,
 		"gateway.Sessions.SealSource":    engine,
 		"gateway.Sessions.SetNewChats":   engine,
+		"gateway.Sessions.SetBook":       engine,
 		"gateway.Sessions.SetChats":      engine,
 		"gateway.Sessions.SetState":      engine,
 		"gateway.Sessions.ShowCode":      engine,

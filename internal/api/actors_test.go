@@ -426,9 +426,10 @@ func routes() map[string]route {
 			device, id := message(t)
 			return box + device + "/receipts", `{"messageId":"` + id + `","status":"read"}`
 		}},
-		"setChatInSandbox": {"POST", 204, true, at(box, member, "/chats", `{"chatId":"+15551234567","archived":true}`)},
-		"breakInSandbox":   {"POST", 204, true, at(box, connected, "/faults", `{"kind":"drop"}`)},
-		"showSandboxPhone": {"GET", 200, true, at(box, member, "/phone", "")},
+		"setContactInSandbox": {"POST", 204, true, at(box, member, "/contacts", `{"phoneNumber":"+15551234567","name":"Ada"}`)},
+		"setChatInSandbox":    {"POST", 204, true, at(box, member, "/chats", `{"chatId":"+15551234567","archived":true}`)},
+		"breakInSandbox":      {"POST", 204, true, at(box, connected, "/faults", `{"kind":"drop"}`)},
+		"showSandboxPhone":    {"GET", 200, true, at(box, member, "/phone", "")},
 	}
 }
 

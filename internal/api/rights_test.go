@@ -41,7 +41,7 @@ func calls() map[string]string {
 		"listDeliveries": "Deliveries.List", "getDelivery": "Deliveries.Get", "retryDelivery": "Deliveries.Retry",
 		"listEvents": "Events.List", "streamEvents": "Events.Follow", "getUsage": "Statistics.Usage", "getMe": "Keys.Me",
 		"scanInSandbox": "SandboxPhones.Scan", "getPasskeyInSandbox": "SandboxPhones.Passkey", "receiveInSandbox": "SandboxPhones.Inbound", "callInSandbox": "SandboxPhones.Call", "createGroupInSandbox": "SandboxPhones.CreateGroup", "changeGroupInSandbox": "SandboxPhones.ChangeGroup",
-		"setChatInSandbox": "SandboxPhones.SetChat",
+		"setChatInSandbox": "SandboxPhones.SetChat", "setContactInSandbox": "SandboxPhones.SetContact",
 		"confirmInSandbox": "SandboxPhones.Receipt", "breakInSandbox": "SandboxPhones.Fault",
 		"showSandboxPhone": "SandboxPhones.List",
 	}

@@ -136,6 +136,7 @@ func (a *API) routes() {
 		sandbox.changeGroup)
 	add(a, "POST "+box+"/history", "rememberInSandbox", "Give a simulated phone older messages", sandbox.remember)
 	add(a, "POST "+box+"/chats", "setChatInSandbox", "Archive or mute a chat on the simulated phone", sandbox.setChat)
+	add(a, "POST "+box+"/contacts", "setContactInSandbox", "Save a contact on the simulated phone", sandbox.setContact)
 	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)

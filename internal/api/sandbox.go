@@ -242,6 +242,25 @@ func (h sandbox) setChat(ctx context.Context, q *request, in *setChatInput) (*no
 	return nil, h.gateway.SandboxPhones.SetChat(ctx, q.caller, in.ID, in.Body.ChatID, in.Body.Archived, in.Body.Muted)
 }
 
+type setContactInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body setContact
+}
+
+type setContact struct {
+	_           struct{} `additionalProperties:"false"`
+	PhoneNumber string   `json:"phoneNumber" minLength:"1" doc:"Number of the person." example:"+15551234567"`
+	Name        *string  `json:"name" nullable:"true" minLength:"1" maxLength:"256" doc:"What the account calls the person; null removes the person from the address book." example:"Ada Lovelace"`
+}
+
+func (h sandbox) setContact(ctx context.Context, q *request, in *setContactInput) (*nothing, error) {
+	var name string
+	if in.Body.Name != nil {
+		name = *in.Body.Name
+	}
+	return nil, h.gateway.SandboxPhones.SetContact(ctx, q.caller, in.ID, in.Body.PhoneNumber, name)
+}
+
 type faultInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newFault

@@ -103,6 +103,7 @@ func scopes() map[string][]postern.Scope {
 		"createGroupInSandbox": {postern.SandboxWrite},
 		"changeGroupInSandbox": {postern.SandboxWrite},
 		"setChatInSandbox":     {postern.SandboxWrite},
+		"setContactInSandbox":  {postern.SandboxWrite},
 		"confirmInSandbox":     {postern.SandboxWrite},
 		"breakInSandbox":       {postern.SandboxWrite},
 		"showSandboxPhone":     {postern.SandboxWrite},

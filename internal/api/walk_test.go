@@ -41,7 +41,7 @@ func walk() map[string]statuses {
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
 		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own, "getMe": {403, 200, 200, 200},
-		"scanInSandbox": owned, "getPasskeyInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "changeGroupInSandbox": owned, "setChatInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
+		"scanInSandbox": owned, "getPasskeyInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "changeGroupInSandbox": owned, "setContactInSandbox": owned, "setChatInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}
 }
 

@@ -284,6 +284,13 @@ func (s simulated) SetChat(ctx context.Context, account, chat string, archived, 
 	return simulatedError(err)
 }
 
+func (s simulated) SetContact(ctx context.Context, account, number, name string) error {
+	if name == "" {
+		return simulatedError(s.AddressBook().Remove(ctx, account, number))
+	}
+	return simulatedError(s.AddressBook().Save(ctx, account, vendorsim.BookEntry{Number: number, Name: name}))
+}
+
 func (s simulated) Fault(ctx context.Context, account, kind string) error {
 	return simulatedError(s.Vendor.Fault(ctx, account, vendorsim.Fault(kind)))
 }

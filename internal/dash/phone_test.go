@@ -28,9 +28,11 @@ type vendor struct {
 
 func (v *vendor) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { return v, nil }
 
-func (*vendor) Scan(context.Context, string, string) error                  { return nil }
-func (*vendor) EnterCode(context.Context, string, string) error             { return nil }
-func (*vendor) Fault(context.Context, string, string) error                 { return nil }
+func (*vendor) Scan(context.Context, string, string) error               { return nil }
+func (*vendor) EnterCode(context.Context, string, string) error          { return nil }
+func (*vendor) Fault(context.Context, string, string) error              { return nil }
+func (*vendor) SetContact(context.Context, string, string, string) error { return nil }
+
 func (*vendor) SetChat(context.Context, string, string, *bool, *bool) error { return nil }
 
 func (*vendor) ReadOnPhone(string, string) error { return nil }

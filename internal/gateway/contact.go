@@ -109,6 +109,11 @@ func (g Sessions) TidyContacts(ctx context.Context) error {
 		g.contacts().JoinChats(ctx), g.contacts().RemoveErased(ctx, g.db, g.time().Add(-erasePatience)))
 }
 
+// SetBook records names in the address book of the phone of a device's account.
+func (g Sessions) SetBook(ctx context.Context, id postern.DeviceID, b postern.AddressBook) error {
+	return g.contacts().SetBook(ctx, id, b)
+}
+
 // Check tells which numbers are on the network, in their order. What was asked within a day is not asked again. The
 // others count towards the device's pace for new chats.
 func (g Contacts) Check(

@@ -50,6 +50,8 @@ type SandboxNetwork interface {
 	ReadOnPhone(account, networkID string) error
 	// SetChat lets the account archive or mute a chat on its phone; nil leaves it.
 	SetChat(ctx context.Context, account, chat string, archived, muted *bool) error
+	// SetContact saves a person in the address book of the account's phone; without a name, it removes the person.
+	SetContact(ctx context.Context, account, number, name string) error
 	// Fault makes the vendor misbehave towards the account.
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
@@ -562,6 +564,27 @@ func (g SandboxPhones) SetChat(
 		return err
 	}
 	return network.SetChat(ctx, string(d.PhoneNumber), chat, archived, muted)
+}
+
+// SetContact saves a person in the address book of the account's phone. Without a name, it removes the person.
+func (g SandboxPhones) SetContact(
+	ctx context.Context, c access.Caller, id postern.DeviceID, number, name string,
+) error {
+	if err := c.Permit(postern.SandboxWrite); err != nil {
+		return err
+	}
+	d, err := g.linkedDevice(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if number, err = postern.ParsePhone(number); err != nil {
+		return postern.Invalid("/phoneNumber", "%v", err)
+	}
+	network, err := g.sandbox.Of(c.Workspace())
+	if err != nil {
+		return err
+	}
+	return network.SetContact(ctx, string(d.PhoneNumber), number, name)
 }
 
 // Fault makes the simulated vendor misbehave towards the device.

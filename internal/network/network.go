@@ -385,6 +385,9 @@ type (
 	// ChatsSet reports what the account has set for chats, here or elsewhere. A driver may report it again.
 	ChatsSet struct{ Chats []ChatSetting }
 
+	// AddressBook reports names in the address book of the account's phone. A driver may report it again.
+	AddressBook struct{ postern.AddressBook }
+
 	// Disappearing reports the timer of a chat.
 	Disappearing struct {
 		ChatID string
@@ -424,3 +427,4 @@ func (Disappearing) update()  {}
 func (Starred) update()       {}
 func (ReadElsewhere) update() {}
 func (ChatsSet) update()      {}
+func (AddressBook) update()   {}

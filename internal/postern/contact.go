@@ -105,7 +105,7 @@ type KnownContact struct {
 
 // ContactNames are the names of a contact.
 type ContactNames struct {
-	AddressBook Maybe `json:"addressBook" nullable:"true" doc:"The name in the address book of an account." example:"Ada Lovelace"`
+	AddressBook Maybe `json:"addressBook" nullable:"true" doc:"The name in the address book of the phone of an account whose device knows the contact." example:"Ada Lovelace"`
 	Business    Maybe `json:"business" nullable:"true" doc:"The name of a business that the network has verified." example:"Acme"`
 	Own         Maybe `json:"own" nullable:"true" doc:"The name that people give themselves." example:"Ada"`
 }
@@ -141,6 +141,22 @@ func (c IdentifiedContact) Event(ws WorkspaceID, device DeviceID) (Event, error)
 		ID: NewEventID(), WorkspaceID: ws, DeviceID: device, Type: ContactIdentified, Subject: "contact", Object: b,
 		ChatID: c.ChatID,
 	}, err
+}
+
+// MaxBookEntries is how many entries of a phone's address book are kept.
+const MaxBookEntries = 50_000
+
+// AddressBook is what is known of the address book of an account's phone.
+type AddressBook struct {
+	Whole   bool // there are no other entries
+	Entries []BookEntry
+}
+
+// BookEntry is a person in an address book.
+type BookEntry struct {
+	Entry string // by which the phone names it: a number or a LID, like a chat
+	Other string // the other of the two, if the entry has it
+	Name  string // "" if the entry was removed
 }
 
 // Seen is a person as the network names them at one time. Each member may be "".

@@ -48,6 +48,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		})
 	case network.ChatsSet:
 		return h.e.g.Sessions.SetChats(ctx, h.d.ID, chatSettings(u.Chats))
+	case network.AddressBook:
+		return h.e.g.Sessions.SetBook(ctx, h.d.ID, u.AddressBook)
 	case network.GroupUpdate:
 		return h.groupNotice(ctx, u.GroupNotice)
 	case network.NewChats:

@@ -578,9 +578,11 @@ type NewestMessage struct {
 
 var newestOf = `SELECT ` + messageColumns + `, n, coalesce(CASE WHEN substr(m.chat_id, 1, 6) = 'group:'
 		THEN (SELECT g.subject FROM chat_group g WHERE g.device_id = m.device_id AND g.chat_id = m.chat_id)
-		ELSE (SELECT i.from_name FROM message i
+		ELSE coalesce((SELECT b.name FROM address_book b WHERE b.device_id = m.device_id AND b.entry = m.chat_id),
+		(SELECT b.name FROM address_book b WHERE b.device_id = m.device_id AND b.other = m.chat_id AND b.other <> ''
+		ORDER BY b.entry LIMIT 1), (SELECT i.from_name FROM message i
 		WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id AND i.direction = 'inbound' ORDER BY i.created_at DESC
-		LIMIT 1) END, '')
+		LIMIT 1)) END, '')
 	FROM message m WHERE workspace_id || '' = $1 AND n IN (SELECT CAST(id AS BIGINT) FROM named)
 	AND NOT ` + erased("m") + ` ORDER BY n DESC`
 

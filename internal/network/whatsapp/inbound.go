@@ -283,6 +283,7 @@ func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 	v.sync(state.Settings) //nolint:contextcheck // the connection's
 	v.sync(state.Stars)    //nolint:contextcheck // the connection's
 	v.sync(state.Chats)    //nolint:contextcheck // the connection's
+	v.sync(state.Contacts) //nolint:contextcheck // the connection's
 	return true
 }
 
@@ -299,7 +300,7 @@ func (v *run) sawNotice(node *waBinary.Node) {
 	}
 	for _, c := range node.GetChildrenByTag("collection") {
 		switch name := appstate.WAPatchName(c.AttrGetter().OptionalString("name")); name {
-		case state.Stars, state.Settings, state.Chats:
+		case state.Stars, state.Settings, state.Chats, state.Contacts:
 			v.sync(name)
 		default: // nothing of ours
 		}
@@ -336,7 +337,7 @@ func (v *run) sync(name appstate.WAPatchName) {
 	}()
 }
 
-// stateChanged reports what the account has set: stars, and what it has set for chats.
+// stateChanged reports what the account has set: stars, what it has set for chats, and its address book.
 func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 	var list []network.ChatSetting
 	for _, evt := range evts {
@@ -350,6 +351,8 @@ func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 			ok = v.setting(ctx, evt.JID, network.ChatSetting{Archived: new(evt.Action.GetArchived())}, &list)
 		case *events.Mute:
 			ok = v.setting(ctx, evt.JID, network.ChatSetting{MutedUntil: new(mutedUntil(evt))}, &list)
+		case postern.AddressBook:
+			ok = v.stores(ctx, network.AddressBook{AddressBook: evt})
 		}
 		if !ok {
 			return false

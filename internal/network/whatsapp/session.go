@@ -277,8 +277,9 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 	}
 	v.session.setLive(v.conn)
 	// What was announced may not have been read before the last connection ended.
-	v.sync(state.Stars) //nolint:contextcheck // the connection's
-	v.sync(state.Chats) //nolint:contextcheck // the connection's
+	v.sync(state.Stars)    //nolint:contextcheck // the connection's
+	v.sync(state.Chats)    //nolint:contextcheck // the connection's
+	v.sync(state.Contacts) //nolint:contextcheck // the connection's
 	return v.stores(ctx, network.Live{DisplayName: content.Name(v.name)})
 }
 

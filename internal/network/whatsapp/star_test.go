@@ -238,9 +238,9 @@ func TestOnlyWhatIsReadIsFetched(t *testing.T) {
 		t.Fatal(err)
 	}
 	networktest.Wait(t, c.Host, 1, about(id, true))
-	// Each of three collections is read when the key comes, two of them when the session connects, and
+	// Each of four collections is read when the key comes, three of them when the session connects, and
 	// one after the star, which the vendor may announce while it is read.
-	const most = 3 + 2 + 2
+	const most = 4 + 3 + 2
 	if n := w.vendor.StateQueries(ownNumber); n > most {
 		t.Errorf("%d queries after the link and a star, want at most %d", n, most)
 	}

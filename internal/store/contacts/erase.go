@@ -50,6 +50,9 @@ func (o Erasure) erase(tx *db.Tx, id postern.ContactID) error {
 		WHERE k.workspace_id = $1 AND k.contact_id = $2
 		ON CONFLICT (workspace_id, name) DO UPDATE SET upto = excluded.upto, at = excluded.at`, o.WorkspaceID, id, o.At)
 	for _, query := range []string{
+		`DELETE FROM address_book WHERE device_id IN (SELECT id FROM device WHERE workspace_id = $1)
+			AND (entry IN (SELECT name FROM contact_key WHERE contact_id = $2)
+			OR other IN (SELECT name FROM contact_key WHERE contact_id = $2))`,
 		`DELETE FROM number_check WHERE workspace_id = $1 AND number IN (SELECT name FROM contact_key WHERE contact_id = $2)`,
 		`DELETE FROM contact_key WHERE workspace_id = $1 AND contact_id = $2`,
 		`DELETE FROM contact_device WHERE contact_id = $2 AND $1 <> ''`,

@@ -10,6 +10,7 @@ import (
 
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/contactid"
 )
 
 // Query selects contacts of a workspace.
@@ -114,8 +115,8 @@ type knowledge struct {
 // books returns what the devices of a query know of contacts.
 func (t Table) books(ctx context.Context, q Query, ids string) (map[postern.ContactID]knowledge, error) {
 	known := map[postern.ContactID]knowledge{}
-	err := t.db.Rows(ctx, `SELECT contact_id, device_id, book_name FROM contact_device
-		WHERE contact_id IN `+t.db.InList(1)+` ORDER BY contact_id, device_id`, []any{ids}, func(r *sql.Rows) error {
+	err := t.db.Rows(ctx, `SELECT d.contact_id, d.device_id, `+contactid.BookName+` FROM contact_device d
+		WHERE d.contact_id IN `+t.db.InList(1)+` ORDER BY d.contact_id, d.device_id`, []any{ids}, func(r *sql.Rows) error {
 		var id postern.ContactID
 		var device postern.DeviceID
 		var name string

@@ -45,12 +45,7 @@ func isDamaged(err error) bool {
 func (s *State) fetch(ctx context.Context, name appstate.WAPatchName, whole bool) (err error) {
 	defer recovered(&err)
 	ctx, draft := s.ring.Draft(ctx)
-	version, _, err := s.cli.Store.AppState.GetAppStateVersion(ctx, string(name))
-	if err != nil {
-		return err
-	}
-	//nolint:staticcheck // marked as dangerous, but the safe one reports in other goroutines
-	evts, err := s.cli.DangerousInternals().FetchAppState(ctx, name, whole || version == 0, false)
+	evts, err := s.changes(ctx, name, whole)
 	if err != nil {
 		return err
 	}
@@ -58,6 +53,21 @@ func (s *State) fetch(ctx context.Context, name appstate.WAPatchName, whole bool
 		return ErrNotStored
 	}
 	return draft.Save(ctx)
+}
+
+// changes returns what is new in a collection, or all of it, in the events of whatsmeow; of the address book, it is a
+// [postern.AddressBook].
+func (s *State) changes(ctx context.Context, name appstate.WAPatchName, whole bool) ([]any, error) {
+	version, hash, err := s.cli.Store.AppState.GetAppStateVersion(ctx, string(name))
+	if err != nil {
+		return nil, err
+	}
+	if name == Contacts {
+		book, err := s.book(ctx, version, hash, whole)
+		return []any{book}, err
+	}
+	//nolint:staticcheck // marked as dangerous, but the safe one reports in other goroutines
+	return s.cli.DangerousInternals().FetchAppState(ctx, name, whole || version == 0, false)
 }
 
 // send sends a change. What whatsmeow reads of its effect is not kept: it is read again with what
