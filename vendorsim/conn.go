@@ -125,6 +125,8 @@ func (v sockets) handle(ctx context.Context, c *conn, n *waBinary.Node) {
 		v.receipts.handleReceipt(ctx, c, n)
 	case "ack":
 		v.receipts.handleAck(c, n)
+	case "presence":
+		v.people.sawPresence(c, n)
 	case "chatstate":
 		v.sawTyping(c, n)
 	case "call":

@@ -70,6 +70,7 @@ func (v directory) userDetails(n number, exists bool, contact []byte) []waBinary
 		{Tag: "lid", Attrs: waBinary.Attrs{"val": n.lid()}},
 		{Tag: "devices", Content: []waBinary.Node{{Tag: "device-list", Content: v.deviceNodes(n)}}},
 	}
+	details = append(details, v.people.details(n)...)
 	if name := v.people.business(n); name != "" {
 		details = append(details, waBinary.Node{Tag: "business", Content: []waBinary.Node{certificate(name)}})
 	}

@@ -287,10 +287,7 @@ func (v *Vendor) ForgeGroupNotice(account, id, by string, child waBinary.Node) e
 
 // nameOf returns the name that the phone of a number shows to others. The caller holds v.mu.
 func (v groupChats) nameOf(n number) string {
-	if name := v.names[n]; name != "" {
-		return name
-	}
-	return n.name()
+	return v.people.nameOf(n)
 }
 
 // jidsOf returns the numbers of the participants of a request.

@@ -163,7 +163,7 @@ func (v groupChats) forward(from *companion, m outbound, p part) {
 	}
 	attrs := waBinary.Attrs{
 		"from": m.chat, "participant": from.lid(), "participant_pn": from.pn(), "addressing_mode": "lid",
-		"id": m.id, "t": time.Now().Unix(), "type": m.kind, "notify": from.account.number.name(),
+		"id": m.id, "t": time.Now().Unix(), "type": m.kind, "notify": v.people.nameOf(from.account.number),
 	}
 	v.queues.deliver(to, &delivery{
 		Class: classMessage, ID: m.id, From: from.account.number, Node: encodeNode(waBinary.Node{

@@ -39,7 +39,7 @@ func (v mediaHost) handler() http.Handler {
 	mux.HandleFunc("POST /mms/{kind}/{token}", v.holding(v.receive))
 	mux.HandleFunc("DELETE /mms/{kind}/{token}", v.holding(v.forget))
 	mux.HandleFunc("GET "+blobPath+"{id}", v.holding(v.handOut))
-	mux.HandleFunc("GET "+picturePath+"{group}/{id}", v.holding(v.handOutPicture))
+	mux.HandleFunc("GET "+picturePath+"{of}/{id}", v.holding(v.handOutPicture))
 	mux.HandleFunc("/", v.sockets.accept)
 	return mux
 }

@@ -209,7 +209,7 @@ func (v messages) forward(from *companion, m outbound, p part) {
 		return
 	}
 	attrs := waBinary.Attrs{
-		"from": from.lid(), "id": m.id, "t": time.Now().Unix(), "type": m.kind, "notify": from.account.number.name(),
+		"from": from.lid(), "id": m.id, "t": time.Now().Unix(), "type": m.kind, "notify": v.people.nameOf(from.account.number),
 	}
 	if p.number == from.account.number {
 		attrs["recipient"] = m.to.lid()

@@ -52,7 +52,7 @@ func (v people) hides(n number) bool {
 // introduce sets what the network tells of the sender of a text. The caller holds v.mu.
 func (v people) introduce(t *text) {
 	p := v.persons[t.From]
-	t.Name, t.Hidden, t.Business = v.names[t.From], p.hidden, p.business
+	t.Name, t.Hidden, t.Business = v.profiles[t.From].Name, p.hidden, p.business
 }
 
 // verified returns the children of a message that tell the verified name of its sender.

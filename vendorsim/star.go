@@ -39,10 +39,13 @@ func (m Shown) chat(n number) types.JID {
 	return m.other(n).lid()
 }
 
-// show shows on the phone of a number what a patch changes. Only stars can be seen. The caller holds
+// show shows on the phone of a number what a patch changes. Only stars and the name can be seen. The caller holds
 // v.mu.
 func (v states) show(n number, mutations []appstate.Mutation) {
 	for _, m := range mutations {
+		if len(m.Index) == 1 && m.Index[0] == appstate.IndexSettingPushName {
+			v.people.rename(n, m.Action.GetPushNameSetting().GetName())
+		}
 		if len(m.Index) != 5 || m.Index[0] != appstate.IndexStar {
 			continue
 		}

@@ -23,6 +23,7 @@ import (
 //	ledger/<position>                  Entry
 //	shown/<number>/<position>          Shown
 //	state/<number>/<collection>/<version> one patch of the app state
+//	profile/<number>                   profile: what others see of an account
 const keysRecord = "keys"
 
 // put writes a value to the journal. The caller holds the lock that guards the value.
@@ -105,6 +106,7 @@ func (v restorer) restore(values map[string][]byte) error {
 		"group":     v.restoreGroup,
 		"ledger":    v.restoreEntry,
 		"shown":     v.restoreShown,
+		"profile":   v.restoreProfile,
 		"state":     v.restorePatch,
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -210,6 +212,13 @@ func (v restorer) restoreGroup(_ []string, raw []byte) error {
 	}
 	v.groups[g.saved.ID] = g
 	return nil
+}
+
+func (v restorer) restoreProfile(name []string, raw []byte) error {
+	var p profile
+	err := json.Unmarshal(raw, &p)
+	v.profiles[number(name[0])] = p
+	return err
 }
 
 func (v restorer) restoreEntry(_ []string, raw []byte) error {

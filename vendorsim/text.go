@@ -75,19 +75,6 @@ func (v *Vendor) TypeContent(ctx context.Context, account, to string, c Content)
 	return v.messages.write(ctx, writer, reader, c)
 }
 
-// Rename changes the push name that a number sends with its texts. The name is not stored, so it
-// is lost when the Vendor is closed.
-func (v *Vendor) Rename(num, name string) error {
-	n, err := knownNumber(num)
-	if err != nil {
-		return err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.names[n] = name
-	return nil
-}
-
 // write sends content from one phone to the companions of both ends. The recipient's phone shows it
 // immediately; nothing is sent over the network to a phone.
 func (v messages) write(ctx context.Context, from, to number, c Content) (string, error) {

@@ -244,7 +244,7 @@ func TestPersonIsKnownByTheNameItHasTaken(t *testing.T) {
 	a := link(t, v, alice)
 	for _, name := range []string{"Phone " + bob, "Bob", "<b>Bob</b>\u202e"} {
 		if name != "Phone "+bob { // which is what the vendor calls those who took none
-			if err := v.Rename(bob, name); err != nil {
+			if err := v.PhoneProfiles().SetName(bob, name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -253,7 +253,7 @@ func TestPersonIsKnownByTheNameItHasTaken(t *testing.T) {
 			t.Errorf("the name is %q, want %q", got, name)
 		}
 	}
-	if err := v.Rename("12", "x"); err == nil {
+	if err := v.PhoneProfiles().SetName("12", "x"); err == nil {
 		t.Error("an invalid number has a name")
 	}
 }

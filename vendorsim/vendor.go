@@ -118,7 +118,7 @@ type core struct {
 	screens       map[number]*screen
 	groups        map[string]*group   // by id
 	passkeys      map[number]*Passkey // of numbers that ask for them before they are linked
-	names         map[number]string
+	profiles      map[number]profile
 	persons       map[number]person
 	moments       []Moment
 	shared        map[number]*appState
@@ -163,7 +163,7 @@ func newVendor(opts Options) *Vendor {
 		echoed:        make(map[number]*echoes),
 		groups:        make(map[string]*group),
 		passkeys:      make(map[number]*Passkey),
-		names:         make(map[number]string),
+		profiles:      make(map[number]profile),
 		persons:       make(map[number]person),
 		shared:        make(map[number]*appState),
 		withheld:      make(map[number]bool),

@@ -328,6 +328,8 @@ func routes() map[string]route {
 		"markChatRead": {"POST", 202, true, inChat("/read", "{}")},
 		"archiveChat":  {"POST", 200, true, inChat("/archive", `{"archived":true}`)},
 		"muteChat":     {"POST", 200, true, inChat("/mute", `{"muted":true}`)},
+		"getProfile":   {"GET", 200, true, at(devices, member, "/profile", "")},
+		"setProfile":   {"PUT", 200, true, at(devices, member, "/profile", `{"name":"Acme","about":"We answer from 9 to 5","media":null}`)},
 		"listGroups":   {"GET", 200, true, at(devices, member, "/groups", "")},
 		"askHistory": {"POST", 202, true, func(t *tenant) (string, string) {
 			device := member(t)

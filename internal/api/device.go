@@ -117,3 +117,49 @@ type unlinkInput struct {
 func (h devices) unlink(ctx context.Context, q *request, in *unlinkInput) (*output[postern.Device], error) {
 	return answer(h.gateway.Devices.Unlink(ctx, q.caller, in.ID))
 }
+
+func (h devices) profile(ctx context.Context, q *request, in *deviceInput) (*output[postern.Profile], error) {
+	return answer(h.gateway.Devices.Profile(ctx, q.caller, in.ID))
+}
+
+type profileInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body profileChange
+}
+
+// profileChange says what changes in a profile.
+type profileChange struct {
+	_     struct{}             `additionalProperties:"false"`
+	Name  *string              `json:"name,omitempty" minLength:"1" maxLength:"25" doc:"The account's own name." example:"Acme"`
+	About *string              `json:"about,omitempty" maxLength:"139" doc:"What the account says about itself; \"\" removes it." example:"We answer from 9 to 5"`
+	Media member[profileMedia] `json:"media,omitzero" doc:"The picture: a file that was uploaded or received, or the bytes themselves. null removes it."`
+}
+
+// profileMedia has the members of both forms of a picture, because a choice between forms cannot be null.
+type profileMedia struct {
+	_        struct{}        `additionalProperties:"false"`
+	ID       postern.MediaID `json:"id,omitempty" minLength:"1" doc:"Id of a file that was uploaded, or that came with a message. Give either id, or data and mimeType." example:"med_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Data     []byte          `json:"data,omitempty" minLength:"1" doc:"The bytes of the file in base64. The limit of 1 MiB for a body leaves about 700 kB; upload larger files." example:"SGVsbG8K"`
+	MIMEType string          `json:"mimeType,omitempty" minLength:"1" maxLength:"255" doc:"Type of the file. The server finds the type in the bytes, and uses that one." example:"image/png"`
+}
+
+func (m profileMedia) check() error {
+	if (m.ID == "") == (m.Data == nil) || (m.Data == nil) != (m.MIMEType == "") {
+		return postern.Invalid("/media", "give either id, or data and mimeType")
+	}
+	return nil
+}
+
+func (h devices) setProfile(ctx context.Context, q *request, in *profileInput) (*output[postern.Profile], error) {
+	b := in.Body
+	if m := b.Media.value; m != nil {
+		if err := m.check(); err != nil {
+			return nil, err
+		}
+	}
+	return answer(h.gateway.Devices.ChangeProfile(ctx, q.caller, in.ID, gateway.ProfileChange{
+		Name: b.Name, About: b.About, Media: changed(b.Media, func(m profileMedia) gateway.NewMedia {
+			return gateway.NewMedia{ID: m.ID, Data: m.Data, MIMEType: m.MIMEType}
+		}),
+	}))
+}

@@ -158,6 +158,9 @@ func TestEveryFilterReadsABoundedPart(t *testing.T) {
 			if _, reads := op.Responses["200"].Content["application/json"]; !reads {
 				continue // a stream reads the pages of a list
 			}
+			if strings.HasSuffix(op.path, "/profile") {
+				continue // no list: it asks the network, and stores the file of a new picture
+			}
 			for _, query := range c.filters(t, op) {
 				c.visit(table, reads, c.target(op), query, mostOf(op))
 				tried++

@@ -245,7 +245,7 @@ func (g *generator) bodyOf(a *attempt) {
 
 // inWordsOnly has bodies of operations that take what a schema cannot say.
 func inWordsOnly() map[string]string {
-	return map[string]string{"answerPasskey": credentialBody(theChallenge), "setGroupPicture": aPicture()}
+	return map[string]string{"answerPasskey": credentialBody(theChallenge), "setGroupPicture": aPicture(), "setProfile": aPicture()}
 }
 
 // garble makes something of a JSON object that is not one in UTF-8.

@@ -87,6 +87,10 @@ func answerGroup(r asks.Request) asks.Outcome {
 		}
 	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat:
 		output = struct{}{}
+	case gateway.GetProfile, gateway.ChangeProfile:
+		output = gateway.ShownProfile{
+			Name: "Acme", About: "We answer from 9 to 5", Picture: gateway.Picture{ID: "1", Bytes: jpegFile()},
+		}
 	}
 	switch gateway.GroupAction(r.Kind) {
 	case gateway.GroupGet, gateway.GroupChange:

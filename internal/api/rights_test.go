@@ -16,6 +16,7 @@ func calls() map[string]string {
 		"listDevices": "Devices.List", "createDevice": "Devices.Create", "getDevice": "Devices.Get",
 		"updateDevice": "Devices.Change", "deleteDevice": "Devices.Delete", "pauseDevice": "Devices.Pause",
 		"resumeDevice": "Devices.Resume", "unlinkDevice": "Devices.Unlink",
+		"getProfile": "Devices.Profile", "setProfile": "Devices.ChangeProfile",
 		"openLink": "Links.Open", "getLink": "Links.Get", "openLinkPage": "LinkPages.Open",
 		"answerPasskey": "Links.AnswerPasskey", "confirmLink": "Links.Confirm", "cancelLink": "Links.Cancel", "getLinkSVG": "Links.Code",
 		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",

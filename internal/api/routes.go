@@ -57,6 +57,8 @@ func (a *API) routes() {
 	add(a, "POST "+chat+"/archive", "archiveChat", "Archive a chat, or bring it back", chats.archive)
 	add(a, "POST "+chat+"/mute", "muteChat", "Mute a chat, or end that", chats.mute)
 
+	add(a, "GET "+device+"/profile", "getProfile", "Get the profile of an account", devices.profile)
+	add(a, "PUT "+device+"/profile", "setProfile", "Change the profile of an account", devices.setProfile)
 	add(a, "GET "+device+"/groups", "listGroups", "List the groups of a device", groups.list, compressed)
 	add(a, "POST "+device+"/groups", "createGroup", "Create a group", groups.create, creates)
 	add(a, "POST "+device+"/groups/join", "joinGroup", "Join a group by its invitation", groups.join, creates,

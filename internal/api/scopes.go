@@ -18,6 +18,8 @@ func scopes() map[string][]postern.Scope {
 		"pauseDevice":          {postern.DevicesWrite},
 		"resumeDevice":         {postern.DevicesWrite},
 		"unlinkDevice":         {postern.DevicesWrite},
+		"getProfile":           {postern.DevicesRead, postern.MessagesRead},
+		"setProfile":           {postern.DevicesWrite, postern.MessagesRead},
 		"openLink":             {postern.DevicesWrite},
 		"getLink":              {postern.DevicesRead}, // the code needs more: gateway.Links.Get
 		"openLinkPage":         {postern.DevicesWrite},

@@ -28,6 +28,7 @@ func walk() map[string]statuses {
 	own := statuses{403, 403, 200, 200} // each sees what is its own
 	return map[string]statuses{
 		"listDevices": own, "createDevice": {403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
+		"getProfile": owned, "setProfile": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "confirmLink": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
 		"checkNumbers": owned, "showTyping": owned, "rejectCall": owned,
 		"listChats": owned, "getChat": owned, "markChatRead": owned, "archiveChat": owned, "muteChat": owned,

@@ -11,6 +11,7 @@ import (
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/profiles"
 )
 
 // List lists the devices that the caller may use, newest first.
@@ -373,4 +374,105 @@ func healthIn(e store.LogEntry) Health {
 		h.Reason, h.Number = body.Device.StatusReason, body.Device.PhoneNumber
 	}
 	return h
+}
+
+// The requests about the profile of an account that the live session of a device carries out.
+const (
+	GetProfile    = "profile.get"
+	ChangeProfile = "profile.change"
+)
+
+// ProfileInput is what these requests need. Nil is left as it is.
+type ProfileInput struct {
+	PictureID  string  `json:"pictureId,omitempty"` // of the picture that is known
+	Name       *string `json:"name,omitempty"`
+	About      *string `json:"about,omitempty"`
+	NewPicture bool    `json:"newPicture,omitempty"`
+	Picture    []byte  `json:"picture,omitempty"` // JPEG; nil removes it
+}
+
+// ShownProfile is the profile of an account as the live session of a device has read it.
+type ShownProfile struct {
+	Name    string  `json:"name"`
+	About   string  `json:"about"`
+	Picture Picture `json:"picture"`
+}
+
+// ProfileChange is a change of a profile. What is not given stays.
+type ProfileChange struct {
+	Name  *string
+	About *string
+	Media Change[NewMedia] // null removes the picture
+}
+
+// Profile asks the network what others see of the account.
+func (g Devices) Profile(ctx context.Context, c access.Caller, id postern.DeviceID) (p postern.Profile, err error) {
+	if err := c.Permit(postern.DevicesRead, postern.MessagesRead); err != nil {
+		return p, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
+		return p, err
+	}
+	return g.askProfile(ctx, c, id, GetProfile, ProfileInput{})
+}
+
+// ChangeProfile changes what others see of the account, and returns it.
+func (g Devices) ChangeProfile(
+	ctx context.Context, c access.Caller, id postern.DeviceID, change ProfileChange,
+) (p postern.Profile, err error) {
+	if err := c.Permit(postern.DevicesWrite, postern.MessagesRead); err != nil {
+		return p, err
+	}
+	if _, err := g.get(ctx, c, id); err != nil {
+		return p, err
+	}
+	if err := postern.CheckProfile(change.Name, change.About); err != nil {
+		return p, err
+	}
+	in := ProfileInput{Name: change.Name, About: change.About, NewPicture: change.Media.Given}
+	if change.Media.Value != nil {
+		if in.Picture, err = g.avatar(ctx, c, change.Media.Value); err != nil {
+			return p, err
+		}
+	}
+	return g.askProfile(ctx, c, id, ChangeProfile, in)
+}
+
+// askProfile hands a request about the profile to the live session of a device, and waits for the profile. Only another
+// picture than the one that is known is fetched.
+func (g Devices) askProfile(
+	ctx context.Context, c access.Caller, id postern.DeviceID, kind string, in ProfileInput,
+) (p postern.Profile, err error) {
+	known, media, err := g.profiles().Picture(ctx, c.Workspace(), id)
+	if err != nil {
+		return p, err
+	}
+	known, file, err := g.keptPicture(ctx, c, known, media)
+	if err != nil {
+		return p, err
+	}
+	in.PictureID = known
+	got, err := askOnce[ShownProfile](ctx, g.core, c, id, nil, kind, func() (ProfileInput, error) { return in, nil })
+	if err != nil {
+		return p, err
+	}
+	shown := got.Value
+	p = postern.Profile{Name: postern.Maybe(shown.Name), About: shown.About}
+	switch {
+	case shown.Picture.ID == "":
+		return p, nil
+	case len(shown.Picture.Bytes) > 0:
+		if file, err = g.storePicture(ctx, c, id, "profile.jpg", shown.Picture); err == nil {
+			err = g.profiles().SetPicture(ctx, c.Workspace(), id, shown.Picture.ID, file.ID)
+		}
+	}
+	p.Media = &file
+	return p, err
+}
+
+func (g *core) profiles() profiles.Table { return profiles.Of(g.db) }
+
+// SetDisplayName records the name of an account.
+func (g Sessions) SetDisplayName(ctx context.Context, d postern.Device, name string) error {
+	return g.profiles().Rename(ctx, d.WorkspaceID, d.ID, name)
 }

@@ -254,7 +254,7 @@ func (g Groups) ResetInvite(
 	return askGroup[Invitation](ctx, g, c, id, GroupInvite, GroupInput{ChatID: chat, Renew: true})
 }
 
-// Picture is the picture of a group as the live session of a device has read it.
+// Picture is the picture of a group or of the account as the live session of a device has read it.
 type Picture struct {
 	ID    string `json:"id"`    // on the network; "" if there is none
 	Bytes []byte `json:"bytes"` // nil if the picture is the one that was known
@@ -297,10 +297,17 @@ func (g Groups) knownPicture(
 	if err != nil || known == "" {
 		return "", file, err
 	}
+	return g.keptPicture(ctx, c, known, media)
+}
+
+// keptPicture returns a picture and its file; "" if the file is no longer there.
+func (g *core) keptPicture(
+	ctx context.Context, c access.Caller, known string, media postern.MediaID,
+) (string, postern.Media, error) {
 	row, err := g.db.Media.Get(ctx, c.Workspace(), media)
 	switch {
 	case postern.ReasonOf(err) == postern.NotFound, err == nil && row.Status != postern.MediaReady:
-		return "", file, nil
+		return "", postern.Media{}, nil
 	}
 	return known, row.Media, err
 }
@@ -308,17 +315,25 @@ func (g Groups) knownPicture(
 func (g Groups) keepPicture(
 	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, p Picture,
 ) (postern.Media, error) {
+	file, err := g.storePicture(ctx, c, id, "group.jpg", p)
+	if err == nil {
+		err = g.groups().SetPicture(ctx, c.Workspace(), id, chat, p.ID, file.ID)
+	}
+	return file, err
+}
+
+// storePicture stores a picture as a file of a device.
+func (g *core) storePicture(
+	ctx context.Context, c access.Caller, id postern.DeviceID, name string, p Picture,
+) (postern.Media, error) {
 	room, err := g.db.Blobs.Storage(ctx, c.Workspace())
 	if err != nil {
 		return postern.Media{}, err
 	}
-	row, err := g.take(ctx, c, bytes.NewReader(p.Bytes), "group.jpg", room, func(row store.MediaRow) error {
+	row, err := g.take(ctx, c, bytes.NewReader(p.Bytes), name, room, func(row store.MediaRow) error {
 		row.DeviceID = id
 		return g.db.Media.Add(ctx, row, nil)
 	})
-	if err == nil {
-		err = g.groups().SetPicture(ctx, c.Workspace(), id, chat, p.ID, row.ID)
-	}
 	return row.Media, err
 }
 

@@ -95,6 +95,9 @@ type Session interface {
 	// Groups reads and changes the groups of the account.
 	Groups() Groups
 
+	// Profile reads and changes what the network shows others of the account.
+	Profile() Profile
+
 	// CheckNumbers asks which of the numbers are on the network, and returns one answer for each. Its errors are those of
 	// [Groups].
 	CheckNumbers(ctx context.Context, numbers []string) ([]postern.CheckedNumber, error)

@@ -2,6 +2,8 @@ package postern
 
 import (
 	"cmp"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -246,4 +248,29 @@ type PasskeyResponse struct {
 	AuthenticatorData string `json:"authenticatorData"`
 	Signature         string `json:"signature"`
 	UserHandle        Maybe  `json:"userHandle"`
+}
+
+// Limits of a profile, in characters: MAX_PUSHNAME_LENGTH of the vendor's web app, and what the documentation of the
+// vendor's Business Platform allows for "about" of a profile.
+const (
+	MaxProfileName  = 25
+	MaxProfileAbout = 139
+)
+
+// Profile is what other people see of an account.
+type Profile struct {
+	Name  Maybe  `json:"name" nullable:"true" doc:"The account's own name; null until its phone has told it." example:"Acme"`
+	About string `json:"about" doc:"What the account says about itself." example:"We answer from 9 to 5"`
+	Media *Media `json:"media,omitempty" doc:"The picture, as a file of the device; absent if there is none."`
+}
+
+// CheckProfile checks a name and an about text, unless they are nil.
+func CheckProfile(name, about *string) error {
+	if name != nil && (!IsPlainText(*name) || strings.TrimSpace(*name) == "" || utf8.RuneCountInString(*name) > MaxProfileName) {
+		return Invalid("/name", "write 1 to %d characters in one line", MaxProfileName)
+	}
+	if about != nil && utf8.RuneCountInString(*about) > MaxProfileAbout {
+		return Invalid("/about", "write at most %d characters", MaxProfileAbout)
+	}
+	return nil
 }

@@ -52,6 +52,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.e.g.Sessions.SetBook(ctx, h.d.ID, u.AddressBook)
 	case network.GroupUpdate:
 		return h.groupNotice(ctx, u.GroupNotice)
+	case network.Renamed:
+		return h.e.g.Sessions.SetDisplayName(ctx, h.d, u.Name)
 	case network.NewChats:
 		return h.e.g.Sessions.SetNewChats(ctx, h.d.ID, postern.NewChats{Allowed: u.Allowed, Until: postern.TimeOf(u.Until)})
 	case network.Code, network.PasskeyWanted, network.CompareCode, network.Scanned, network.Paired:

@@ -138,9 +138,10 @@ func (l asked) perform(ctx context.Context, r requests.Request) (any, error) {
 		return l.contactRequest(ctx, r)
 	case gateway.AskHistory:
 		return l.askHistory(ctx, r)
-	}
-	if r.Kind == gateway.ChangeChat {
+	case gateway.ChangeChat:
 		return l.changeChat(ctx, r)
+	case gateway.GetProfile, gateway.ChangeProfile:
+		return l.profileRequest(ctx, r)
 	}
 	return l.groupRequest(ctx, r)
 }

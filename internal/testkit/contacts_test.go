@@ -42,7 +42,7 @@ func TestContactsAreKnownByOneID(t *testing.T) {
 		c, other := k.Workspace("growth"), k.Workspace("growth")
 		hooks := c.Receive("message.received")
 		d, second := c.Link(phone), c.Link("+15550001112")
-		if err := k.Vendor.Rename(ann, "Ann"); err != nil {
+		if err := k.Vendor.PhoneProfiles().SetName(ann, "Ann"); err != nil {
 			t.Fatal(err)
 		}
 		for _, to := range []string{phone, "+15550001112"} {

@@ -143,7 +143,7 @@ func (h *hostile) contactsWrite(device postern.DeviceID) {
 	sent := 0
 	for i, s := range h.strings {
 		from := fmt.Sprintf("+1555%07d", i)
-		if err := h.k.Vendor.Rename(from, s); err != nil {
+		if err := h.k.Vendor.PhoneProfiles().SetName(from, s); err != nil {
 			h.t.Fatal(err)
 		}
 		if h.put("/v1/sandbox/devices/"+string(device)+"/inbound", `{"from":"`+from+`","body":%s}`, s, &struct{}{}) {

@@ -173,21 +173,21 @@ func (c *conn) patches(to types.JID, change network.ChatChange) (list []appstate
 	return list
 }
 
-// refusedChange returns the error of a change of what is set for a chat.
+// refusedChange returns the error of a change of the account's settings.
 func refusedChange(err error) error {
 	switch {
 	case errors.Is(err, state.ErrNoKey):
 		return &network.Rejected{Code: postern.EncryptionFailed, Detail: "the account's phone has not shared the key " +
-			"with which settings of chats are encrypted; open the app on the phone, and try again"}
+			"with which its settings are encrypted; open the app on the phone, and try again"}
 	case errors.Is(err, state.ErrUnreadable):
 		return &network.Rejected{Code: postern.EncryptionFailed, Detail: "what the network has stored of the account's " +
-			"chats is damaged"}
+			"settings is damaged"}
 	case errors.Is(err, state.ErrRefused):
 		return &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused the change"}
 	case errors.Is(err, whatsmeow.ErrNotConnected):
 		return network.ErrNotConnected
 	}
-	return redact("change a chat", err)
+	return redact("change a setting", err)
 }
 
 // confirm tells the sender of a message that it was read or played, and those of others that it was read. The network

@@ -337,7 +337,7 @@ func (v *run) sync(name appstate.WAPatchName) {
 	}()
 }
 
-// stateChanged reports what the account has set: stars, what it has set for chats, and its address book.
+// stateChanged reports what the account has set: stars, its name, what it has set for chats, and its address book.
 func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 	var list []network.ChatSetting
 	for _, evt := range evts {
@@ -353,6 +353,8 @@ func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 			ok = v.setting(ctx, evt.JID, network.ChatSetting{MutedUntil: new(mutedUntil(evt))}, &list)
 		case postern.AddressBook:
 			ok = v.stores(ctx, network.AddressBook{AddressBook: evt})
+		case *events.PushNameSetting:
+			ok = v.renamed(ctx, evt.Action.GetName())
 		}
 		if !ok {
 			return false
@@ -364,6 +366,15 @@ func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 		}
 	}
 	return true
+}
+
+// renamed reports the name of the account.
+func (v *run) renamed(ctx context.Context, name string) bool {
+	if name = content.Name(name); name == "" {
+		return true
+	}
+	v.session.setShown(name)
+	return v.stores(ctx, network.Renamed{Name: name})
 }
 
 // settingsAtOnce is for how many chats one update reports what is set: an account may have archived thousands.

@@ -29,8 +29,9 @@ type session struct {
 	requested requests     // from the phone
 	ringing   live.Ringing // calls
 
-	mu   sync.Mutex // guards the field below
-	live *conn      // the connection for sends; nil unless it is live
+	mu    sync.Mutex // guards the fields below
+	live  *conn      // the connection for sends; nil unless it is live
+	shown string     // the name that the network shows others; "" if it is not known
 }
 
 var _ network.Session = (*session)(nil)
@@ -58,6 +59,7 @@ func (s *session) Run(ctx context.Context, host network.Host) error {
 // newRun prepares one Run.
 func (s *session) newRun(device *store.Device, host network.Host) *run {
 	state.Guard(device)
+	s.setShown(device.PushName)
 	v := &run{
 		conn: s.driver.connect(device, host), session: s, name: device.PushName,
 		progress: make(chan struct{}, 1), unreadable: make(map[string]bool), timers: make(map[string]network.Timer),
@@ -109,6 +111,61 @@ func (s *session) enter() (cli *whatsmeow.Client, leave func(), ok bool) {
 	return c.cli, c.calls.Leave, true
 }
 
+// Profile returns what the network shows others of the account.
+func (s *session) Profile() network.Profile {
+	return live.Profile{Enter: s.enter, Name: s.shownName, Rename: s.rename}
+}
+
+func (s *session) setShown(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shown = content.Name(name)
+}
+
+// shownName reads the name of the account, as its phone or a companion has set it last. If the app state cannot be read,
+// it returns the name that is known.
+func (s *session) shownName(ctx context.Context) (string, error) {
+	err := s.withState(ctx, func(ctx context.Context, c *conn) error {
+		if err := c.state.Sync(ctx, state.Settings, func() {}); err != nil {
+			c.log.WarnContext(ctx, "the name of the account was not read", "error", redact("read", err))
+		}
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown, err
+}
+
+// rename changes the name of the account. The network shows others the one of the newest presence, so that is sent too;
+// it does not make the account appear online.
+func (s *session) rename(ctx context.Context, name string) error {
+	return s.withState(ctx, func(ctx context.Context, c *conn) error {
+		if err := c.state.Change(ctx, appstate.BuildSettingPushName(name)); err != nil {
+			return refusedChange(err)
+		}
+		//nolint:staticcheck // marked as dangerous, but whatsmeow's own reads a name that may change meanwhile
+		err := c.cli.DangerousInternals().SendNode(ctx, waBinary.Node{
+			Tag: "presence", Attrs: waBinary.Attrs{"type": string(types.PresenceUnavailable), "name": name},
+		})
+		if err != nil {
+			return redact("tell the name", err)
+		}
+		return nil
+	})
+}
+
+// withState calls do with the live connection, and gives it as much time as a send.
+func (s *session) withState(ctx context.Context, do func(context.Context, *conn) error) error {
+	c := s.liveConn()
+	if c == nil || !c.calls.Enter() {
+		return network.ErrNotConnected
+	}
+	defer c.calls.Leave()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	return do(ctx, c)
+}
+
 // CheckNumbers asks which numbers are on the network.
 func (s *session) CheckNumbers(ctx context.Context, numbers []string) ([]postern.CheckedNumber, error) {
 	return live.CheckNumbers(ctx, s.enter, numbers)
@@ -126,23 +183,18 @@ func (s *session) RejectCall(ctx context.Context, callID string) error {
 
 // ChangeChat changes what the account has set for a chat.
 func (s *session) ChangeChat(ctx context.Context, chat string, change network.ChatChange) error {
-	c := s.liveConn()
-	if c == nil || !c.calls.Enter() {
-		return network.ErrNotConnected
-	}
-	defer c.calls.Leave()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
-	defer cancel()
-	to, err := c.recipient(ctx, chat)
-	if err != nil {
-		return err
-	}
-	for _, info := range c.patches(to, change) {
-		if err := c.state.Change(ctx, info); err != nil {
-			return refusedChange(err)
+	return s.withState(ctx, func(ctx context.Context, c *conn) error {
+		to, err := c.recipient(ctx, chat)
+		if err != nil {
+			return err
 		}
-	}
-	return nil
+		for _, info := range c.patches(to, change) {
+			if err := c.state.Change(ctx, info); err != nil {
+				return refusedChange(err)
+			}
+		}
+		return nil
+	})
 }
 
 // unlink asks the vendor, whose answer races with the end of the link. whatsmeow's

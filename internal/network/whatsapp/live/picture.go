@@ -11,9 +11,10 @@ import (
 	"postern/internal/network"
 
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/types"
 )
 
-// maxPicture is how many bytes the picture of a group may have; those that the vendor's apps make have about 100 kB.
+// maxPicture is how many bytes a picture may have; those that the vendor's apps make have about 100 kB.
 const (
 	maxPicture     = 1 << 20
 	pictureTimeout = 15 * time.Second // for its download
@@ -26,8 +27,15 @@ type picture struct {
 
 // Picture returns the picture of a group, unless it is the one that is known.
 func (g Groups) Picture(ctx context.Context, chat, known string) (id string, jpeg []byte, err error) {
-	p, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (picture, error) {
-		info, err := cli.GetProfilePictureInfo(ctx, address(chat), &whatsmeow.GetProfilePictureParams{ExistingID: known})
+	return readPicture(ctx, g.Enter, known, func(*whatsmeow.Client) types.JID { return address(chat) })
+}
+
+// readPicture returns the picture of a group or a person, unless it is the one that is known.
+func readPicture(
+	ctx context.Context, enter Enter, known string, of func(*whatsmeow.Client) types.JID,
+) (id string, jpeg []byte, err error) {
+	p, err := ask(ctx, enter, func(ctx context.Context, cli *whatsmeow.Client) (picture, error) {
+		info, err := cli.GetProfilePictureInfo(ctx, of(cli), &whatsmeow.GetProfilePictureParams{ExistingID: known})
 		switch {
 		case errors.Is(err, whatsmeow.ErrProfilePictureNotSet):
 			return picture{}, nil
@@ -71,8 +79,12 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // SetPicture sets the picture of a group; nil removes it.
 func (g Groups) SetPicture(ctx context.Context, chat string, jpeg []byte) error {
-	_, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
-		_, err := cli.SetGroupPhoto(ctx, address(chat), jpeg)
+	return setPicture(ctx, g.Enter, address(chat), jpeg)
+}
+
+func setPicture(ctx context.Context, enter Enter, of types.JID, jpeg []byte) error {
+	_, err := ask(ctx, enter, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
+		_, err := cli.SetGroupPhoto(ctx, of, jpeg)
 		if errors.Is(err, whatsmeow.ErrInvalidImageFormat) {
 			err = &network.GroupRefused{Why: network.ErrBadPicture}
 		}
