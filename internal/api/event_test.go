@@ -94,19 +94,19 @@ func TestLogOfEvents(t *testing.T) {
 		mine.receive(b, "b"+n)
 	}
 	all := mine.events("")
-	if len(all.Data) != 8 || all.bodies() != "a1b1a2b2a3b3" || all.NextCursor != nil ||
-		all.Data[0].Type != "device.linked" ||
+	if len(all.Data) != 10 || all.bodies() != "a1b1a2b2a3b3" || all.NextCursor != nil ||
+		all.Data[0].Type != "device.linking" || all.Data[1].Type != "device.linked" ||
 		all.Data[0].Device["id"] != string(a) {
 		t.Fatalf("the log is %+v", all)
 	}
-	first := all.Data[2]
+	first := all.Data[4] // a1
 	if first.EventID == "" || first.WorkspaceID != string(mine.ws) || first.DeviceID != string(a) ||
-		first.Sequence != 2 || first.Message["from"] != "+15551234567" {
+		first.Sequence != 3 || first.Message["from"] != "+15551234567" {
 		t.Errorf("an event is %+v", first)
 	}
 	for query, want := range map[string]string{
 		"after=" + first.EventID:                             "b1a2b2a3b3",
-		"after=" + all.Data[7].EventID:                       "",
+		"after=" + all.Data[9].EventID:                       "",
 		"type=message.received&deviceId=" + string(b):        "b1b2b3",
 		"type=message.*":                                     "a1b1a2b2a3b3",
 		"type=device.*":                                      "",
@@ -114,7 +114,7 @@ func TestLogOfEvents(t *testing.T) {
 		"type=*&after=" + first.EventID + "&limit=1":         "b1",
 		"deviceId=" + string(a) + "&after=" + first.EventID:  "a2a3",
 		"type=message.read":                                  "",
-		"type=message.received&after=" + all.Data[6].EventID: "b3",
+		"type=message.received&after=" + all.Data[8].EventID: "b3",
 	} {
 		if got := mine.events(query).bodies(); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)
@@ -230,8 +230,9 @@ func TestReadingOnMissesNothing(t *testing.T) {
 		}
 	}
 	all := mine.wholeLog()
-	if len(seen) != writers*(each+1) || !slices.Equal(seen, all) {
-		t.Errorf("reading on gave %d events, the log has %d, want %d", len(seen), len(all), writers*(each+1))
+	const linking, linked = 1, 1
+	if len(seen) != writers*(linking+linked+each) || !slices.Equal(seen, all) {
+		t.Errorf("reading on gave %d events, the log has %d, want %d", len(seen), len(all), writers*(linking+linked+each))
 	}
 }
 
@@ -310,7 +311,7 @@ func TestEventsOfADeletedDeviceKeepIDsOnly(t *testing.T) {
 		}
 	}
 	l := mine.events("type=message.*")
-	if len(l.Data) != 1 || l.Data[0].EventID == "" || l.Data[0].Sequence != 2 || l.Data[0].Timestamp == "" ||
+	if len(l.Data) != 1 || l.Data[0].EventID == "" || l.Data[0].Sequence != 3 || l.Data[0].Timestamp == "" ||
 		l.Data[0].DeviceID != string(device) ||
 		l.Data[0].Message != nil {
 		t.Errorf("the log of a deleted device: %+v", l)

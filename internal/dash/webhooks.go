@@ -95,7 +95,7 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.MediaFailedEv):        "The file of a received message could not be fetched.",
 		string(postern.CallReceived):         "A contact called.",
 		string(postern.ContactIdentified):    "The number of a contact became known.",
-		string(postern.DeviceLinking):        "Linking a phone needs the passkey of the account.",
+		string(postern.DeviceLinking):        "A link attempt was opened, needs the passkey of the account, or has ended without a link.",
 		string(postern.DeviceLimited):        "The account may not start chats.",
 		string(postern.DeviceUnlimited):      "The account may start chats again.",
 		string(postern.GroupJoined):          "The account joined a group.",

@@ -105,8 +105,25 @@ func (o OpenLink) apply(t *db.Tx) error {
 	}
 	t.Wake(DeviceChanged, string(l.DeviceID))
 	t.Wake(LinkChanged, string(l.DeviceID))
-	return changeDevice(t, `UPDATE device SET status = 'linking', status_reason = '', desired = 'link', crashes = 0, down_at = 0
+	err = changeDevice(t, `UPDATE device SET status = 'linking', status_reason = '', desired = 'link', crashes = 0, down_at = 0
 		WHERE workspace_id = $1 AND id = $2`, l.WorkspaceID, l.DeviceID)
+	if err != nil {
+		return err
+	}
+	return recordLinking(t, l.WorkspaceID, l.DeviceID, o.At)
+}
+
+// recordLinking records that a link attempt was opened, or has ended without a link: the device says which.
+func recordLinking(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time) error {
+	d, err := readDevice(t, ws, id)
+	if err != nil {
+		return err
+	}
+	e, err := d.Event(postern.DeviceLinking)
+	if err != nil {
+		return err
+	}
+	return recordEvent(t, e, at)
 }
 
 // Open opens a link attempt. It returns an error when the device has a link or an open
@@ -266,9 +283,13 @@ func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 		if err != nil {
 			return err
 		}
-		return changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $3, desired = $4
+		err = changeDevice(t, `UPDATE device SET status = 'unlinked', status_reason = $3, desired = $4
 			WHERE workspace_id = $1 AND id = $2 AND status = 'linking'`,
 			o.WorkspaceID, o.DeviceID, o.Reason, d.WithoutLink())
+		if err != nil || d.Status != postern.Linking {
+			return err
+		}
+		return recordLinking(t, o.WorkspaceID, o.DeviceID, o.At)
 	}))
 	if o.LinkID != "" {
 		end = db.Fenced(end)

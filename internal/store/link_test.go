@@ -97,7 +97,7 @@ func TestLinkAttemptFromOpenToLinked(t *testing.T) {
 			got.PhoneNumber != "+15550001111" {
 			t.Errorf("device = %+v (%v)", got, err)
 		}
-		sameText(t, "events", eventTypes(t, db, d.ID), "device.linked")
+		sameText(t, "events", eventTypes(t, db, d.ID), "device.linking", "device.linking", "device.linking", "device.linked")
 		if err := db.Links.Open(t.Context(), openLinkOf(d, 5)); postern.ReasonOf(err) != postern.DeviceAlreadyLinked {
 			t.Errorf("linking a linked device = %v, want device-already-linked", err)
 		}

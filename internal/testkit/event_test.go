@@ -36,8 +36,8 @@ func TestLogHasTheBytesOfTheWebhooks(t *testing.T) {
 	hooks := c.Receive()
 	d := c.Link(phone)
 	send(c, d, reader, "Grüße <&> \u2028 👋")
-	hooks.Await(postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent, postern.MessageDelivered,
-		postern.MessageRead)
+	hooks.Await(postern.DeviceLinking, postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent,
+		postern.MessageDelivered, postern.MessageRead)
 	posted := map[string]string{}
 	for _, del := range hooks.All() {
 		if del.Event["deviceId"] != "" {
@@ -46,15 +46,15 @@ func TestLogHasTheBytesOfTheWebhooks(t *testing.T) {
 	}
 	var log eventLog
 	c.Call("GET", "/v1/events", nil, 200, &log)
-	if len(log.Data) != len(posted) || len(posted) != 5 {
-		t.Fatalf("the log has %d events, %d were posted, want 5", len(log.Data), len(posted))
+	if len(log.Data) != len(posted) || len(posted) != 6 {
+		t.Fatalf("the log has %d events, %d were posted, want 6", len(log.Data), len(posted))
 	}
 	for _, e := range log.Data {
 		if id := idOf(t, e); posted[id] != string(e) {
 			t.Errorf("event %s is\n%s in the log, and was posted as\n%s", id, e, posted[id])
 		}
 	}
-	for i, data := range streamed(t, k, c, idOf(t, log.Data[0]), 4) {
+	for i, data := range streamed(t, k, c, idOf(t, log.Data[0]), 5) {
 		if data != string(log.Data[i+1]) {
 			t.Errorf("the stream gives\n%s, want\n%s", data, log.Data[i+1])
 		}

@@ -231,8 +231,8 @@ func TestListenBringsWhatAWebhookGets(t *testing.T) {
 	hooks.Await(postern.MessageRead)
 	inbound(c, d, "\"quoted\"\n\x7f")
 	kinds := []postern.EventType{
-		postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent, postern.MessageDelivered,
-		postern.MessageRead, postern.MessageReceived,
+		postern.DeviceLinking, postern.DeviceLinked, postern.DeviceConnected, postern.MessageSent,
+		postern.MessageDelivered, postern.MessageRead, postern.MessageReceived,
 	}
 	posted := map[string]testkit.Delivery{}
 	for _, del := range hooks.Await(kinds...) {

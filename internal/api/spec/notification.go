@@ -273,7 +273,7 @@ func told() map[postern.EventType]string {
 		postern.DeviceConflict:       "The same session was opened by another client.",
 		postern.DeviceUnlinked:       "The device was unlinked on request.",
 		postern.DevicePaused:         "The device was paused, on request or because of a smaller plan; statusReason says which.",
-		postern.DeviceLinking:        "The link attempt of the device needs its owner: the network asks for the passkey of the account, and statusReason is passkey-required.",
+		postern.DeviceLinking:        "A link attempt was opened, needs its owner, or has ended without a link. status is linking while it is open; statusReason is passkey-required when the network asks for the passkey of the account. If it has ended, status is unlinked, and statusReason says why.",
 		postern.DeviceLimited:        "The network no longer lets the account write to people who have never written to it; newChats.until says until when, if it gave a time. Replies still work.",
 		postern.DeviceUnlimited:      "The account may start chats again, as far as is known.",
 		postern.WebhookVerification:  "The challenge that verifies an endpoint: respond within 10 seconds with 2xx and the body {\"challenge\":\"…\"}, or with the challenge alone as plain text. If the endpoint's handshake is signed, the body must also contain the signature of the challenge.",
