@@ -103,7 +103,7 @@ func TestOverviewAndEvents(t *testing.T) {
 		)
 		c.AwaitMessage(m.ID, postern.Delivered)
 	}
-	b.until("the events of three messages", func() bool { return len(b.events()) == 8 })
+	b.until("the events of three messages", func() bool { return len(b.events()) == 9 })
 	inbound(c, device, "a contact writes")
 	b.until("the newest event on top", func() bool { return b.events()[0] == "message.received" })
 	b.do(click(`#events li details summary`))
