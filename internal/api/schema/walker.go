@@ -188,7 +188,7 @@ func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 	if values, free := s.AdditionalProperties.(*huma.Schema); free {
 		return values, nil
 	}
-	if s.AdditionalProperties == true {
+	if isCredential(s) {
 		return nil, nil
 	}
 	if w.hasFolded(s, name) {
@@ -197,6 +197,12 @@ func (w *walker) schemaOf(s *huma.Schema, name string) (*huma.Schema, error) {
 	}
 	w.invalid(postern.Step(name), "%s", w.unknown(name))
 	return nil, nil
+}
+
+// isCredential tells whether a schema is that of a browser's credential or of a part of it, to which browsers add
+// members. Other schemas that are open in responses are closed in requests.
+func isCredential(s *huma.Schema) bool {
+	return s.AdditionalProperties == true && (s.Properties["rawId"] != nil || s.Properties["clientDataJSON"] != nil)
 }
 
 // unknown says why a member is wrong that the schema does not have.
