@@ -80,9 +80,6 @@ func isOver(err error) bool {
 	if errors.Is(err, gateway.ErrPageGone) {
 		return false
 	}
-	switch postern.ReasonOf(err) { //nolint:exhaustive // the others are not about the time
-	case postern.NoPasskeyWanted, postern.NothingToConfirm, postern.NoOpenLink:
-		return true
-	}
-	return false
+	reason := postern.ReasonOf(err)
+	return reason == postern.NoPasskeyWanted || reason == postern.NothingToConfirm || reason == postern.NoOpenLink
 }

@@ -5,7 +5,8 @@ import "context"
 // Profile reads and changes what the network shows others of the account, over its live connection. Its errors are those
 // of [Groups]; a [*Rejected] means that nothing was changed.
 type Profile interface {
-	// Get returns the profile. Without bytes, its picture is the one with the name known, or there is none.
+	// Get returns the profile. If the picture has no bytes, either the account has no picture, or its picture is still the
+	// one named known.
 	Get(ctx context.Context, known string) (ShownProfile, error)
 	// SetName changes the name, and reports that as [Renamed] before it returns.
 	SetName(ctx context.Context, name string) error

@@ -261,7 +261,7 @@ const (
 type Profile struct {
 	Name  Maybe  `json:"name" nullable:"true" doc:"The account's own name; null until its phone has told it." example:"Acme"`
 	About string `json:"about" doc:"What the account says about itself." example:"We answer from 9 to 5"`
-	Media *Media `json:"media,omitempty" doc:"The picture, as a file of the device; absent if there is none."`
+	Media *Media `json:"media,omitempty" doc:"The picture, as a media file of the device. Absent if the account has no picture."`
 }
 
 // CheckProfile checks a name and an about text, unless they are nil.

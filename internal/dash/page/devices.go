@@ -92,7 +92,7 @@ type DeviceView struct {
 
 // LinkView is an attempt to link a phone.
 type LinkView struct {
-	State    string // "": there is none to show; "wait", "scan", "enter", "passkey", "checking", "compare", "linked", "expired" or "failed"
+	State    string // "" shows nothing; otherwise "wait", "scan", "enter", "passkey", "checking", "compare", "linked", "expired" or "failed"
 	Picture  string // an SVG that we drew, for "scan"
 	Code     string // for "enter" and "compare"
 	Number   string // whose phone it is entered on

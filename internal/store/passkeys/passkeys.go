@@ -60,7 +60,7 @@ func (t Table) Answer(ctx context.Context, l store.LinkRow, credential []byte) (
 	return t.advance(ctx, l, Wanted, Answered, credential)
 }
 
-// Confirm records that the owner has compared the code; ok is false if there is none to compare any more.
+// Confirm records that the owner has compared the code; ok is false if no code is waiting to be compared.
 func (t Table) Confirm(ctx context.Context, l store.LinkRow) (ok bool, err error) {
 	return t.advance(ctx, l, Compare, Confirmed, nil)
 }
