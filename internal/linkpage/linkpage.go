@@ -58,7 +58,7 @@ func Handler(opts Options) http.Handler {
 			http.ServeFileFS(w, r, assets, "assets/"+name)
 		})
 	}
-	mux.HandleFunc("GET /link/postern-passkey.zip", serveExtension)
+	mux.HandleFunc("GET /link/postern-passkey.zip", p.serveExtension)
 	mux.HandleFunc("GET /link/{token}", p.show)
 	mux.HandleFunc("POST /link/{token}", p.take)
 	mux.HandleFunc("GET /link/{token}/now", p.now)

@@ -1,10 +1,12 @@
 package linkpage
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"postern/internal/gateway"
 	"postern/internal/passkey"
@@ -20,10 +22,15 @@ func (p *pages) handover(token, workspace string, o postern.PasskeyOptions) pass
 }
 
 // serveExtension serves the browser extension, which has no secrets.
-func serveExtension(w http.ResponseWriter, _ *http.Request) {
+func (p *pages) serveExtension(w http.ResponseWriter, r *http.Request) {
+	var file bytes.Buffer
+	if err := passkey.WriteExtension(&file); err != nil {
+		p.refuse(w, r, err)
+		return
+	}
 	w.Header().Set("Content-Type", "application/zip")
 	w.Header().Set("Content-Disposition", `attachment; filename="postern-passkey.zip"`)
-	_ = passkey.WriteExtension(w) // the browser may be gone
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.Bytes()))
 }
 
 // answer takes the credential that the script of the page has brought back. What is wrong with it is said in a
