@@ -184,3 +184,51 @@ func extensionFiles(t *testing.T, k *testkit.Kit) map[string]string {
 	}
 	return files
 }
+
+// The scripts of the extension link a device from the address that the page has for them. The browser of these tests
+// has no window and takes no extensions, so the scripts run in a world of their own, as those of an extension do, and the
+// worker's answer, whether a server was allowed, is given here.
+func TestExtensionScriptsInABrowser(t *testing.T) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		files := extensionFiles(t, k)
+		var manifest struct {
+			Permissions     []string
+			HostPermissions []string                         `json:"host_permissions"`
+			ContentScripts  []struct{ Matches, JS []string } `json:"content_scripts"`
+		}
+		if err := json.Unmarshal([]byte(files["manifest.json"]), &manifest); err != nil {
+			t.Fatal(err)
+		}
+		script := manifest.ContentScripts[0]
+		if len(manifest.Permissions) > 0 || len(manifest.HostPermissions) > 0 || len(script.Matches) != 1 ||
+			script.Matches[0] != "https://web.whatsapp.com/*" {
+			t.Errorf("the extension may do more than it needs: %s", files["manifest.json"])
+		}
+		var source strings.Builder
+		for _, name := range script.JS {
+			source.WriteString(files[name])
+		}
+		for allowed, shows := range map[string]string{"http://example.com": "you have not allowed this server", k.URL(): ""} {
+			b := ownerBrowser(t, k)
+			b.call("Page.enable", map[string]any{}, nil)
+			b.call("Page.addScriptToEvaluateOnNewDocument", map[string]any{
+				"worldName": "postern", "source": fmt.Sprintf(
+					`if (location.hostname === "web.whatsapp.com") { globalThis.chrome = { runtime: { sendMessage:
+					async (m) => m.server === %q } }; %s }`, allowed, source.String()),
+			}, nil)
+			d := create(c)
+			askedOnPage(t, c, b, d)
+			b.visitNetwork(b.eval(`document.querySelector("a.button").href`))
+			if shows != "" {
+				b.await(shows)
+				b.picture("passkey-not-allowed")
+				c.Call("DELETE", path(d, "/link"), nil, 204, nil)
+				continue
+			}
+			b.press("Use my passkey")
+			b.await("Your phone is linked")
+			c.Await(d.ID, postern.Connected)
+		}
+	})
+}
