@@ -78,7 +78,7 @@ func (e BookEntry) mutation() (m appstate.MutationInfo, err error) {
 	}, nil
 }
 
-// Remove removes a person from the address book of an account's phone. It does nothing if the person is not in the address book.
+// Remove removes a person from the address book of an account's phone, or does nothing if the person is not in it.
 func (b AddressBook) Remove(ctx context.Context, account, number string) error {
 	n, err := b.v.devices.linkedNumber(account)
 	if err != nil {

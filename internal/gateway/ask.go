@@ -200,19 +200,12 @@ type SandboxPast struct {
 func (g SandboxPhones) Remember(
 	ctx context.Context, c access.Caller, id postern.DeviceID, from string, list []SandboxPast, onRequest bool,
 ) error {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	if from, err = postern.ParsePhone(from); err != nil {
 		return postern.Invalid("/from", "%v", err)
-	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return err
 	}
 	return network.Remember(ctx, string(d.PhoneNumber), from, list, onRequest)
 }

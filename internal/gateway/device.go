@@ -247,7 +247,7 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 		return postern.Device{}, err
 	}
 	now := g.time()
-	d, err = g.db.Devices.Decide(ctx, c.Workspace(), id, now, func(d *postern.Device, _ bool) (postern.EventType, error) {
+	pause := func(d *postern.Device, _ bool) (postern.EventType, error) {
 		if err := linked(*d, "pause"); err != nil {
 			return "", err
 		}
@@ -257,7 +257,8 @@ func (g Devices) Pause(ctx context.Context, c access.Caller, id postern.DeviceID
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Paused, pausedByUser, postern.WantIdle
 		return event, nil
-	}, did(c, now, "device.paused", string(id), d.Name)...)
+	}
+	d, err = g.db.Devices.Decide(ctx, c.Workspace(), id, now, pause, did(c, now, "device.paused", string(id), d.Name)...)
 	return g.counted(ctx, d, err)
 }
 

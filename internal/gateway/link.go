@@ -179,8 +179,8 @@ func (g Links) Watch(ctx context.Context, c access.Caller, id postern.DeviceID) 
 	return g.db.Listen(store.LinkChanged, string(id)), nil
 }
 
-// AnswerPasskey hands the network the credential that it asks for. The attempt then continues by itself, and may ask the
-// owner to compare a code.
+// AnswerPasskey hands the network the credential that it asks for. The attempt then continues by itself,
+// and may ask the owner to compare a code.
 func (g Links) AnswerPasskey(
 	ctx context.Context, c access.Caller, id postern.DeviceID, credential postern.PasskeyCredential,
 ) (postern.Link, error) {
@@ -246,7 +246,9 @@ func (g Links) answerPasskey(
 // notWanted says why an attempt takes no credential.
 func notWanted(row store.LinkRow, l postern.Link) error {
 	if row.PasskeyStep == passkeys.Answered {
-		return postern.Errorf(postern.NoPasskeyWanted, "the passkey of this link attempt was given already; the network checks it")
+		return postern.Errorf(
+			postern.NoPasskeyWanted, "the network is already checking the passkey of this link attempt",
+		)
 	}
 	return postern.Errorf(
 		postern.NoPasskeyWanted, "the link attempt is %s; the network does not ask for a passkey", l.Status,
@@ -397,7 +399,8 @@ func (g LinkPages) Compared(ctx context.Context, token, browser string, same boo
 		return postern.Errorf(postern.NothingToConfirm, "there is no code to compare")
 	}
 	_, err = g.db.Links.End(ctx, store.LinkEnd{
-		WorkspaceID: row.WorkspaceID, DeviceID: row.DeviceID, Status: postern.LinkFailed, Reason: "code-differs", At: g.time(),
+		WorkspaceID: row.WorkspaceID, DeviceID: row.DeviceID, Status: postern.LinkFailed, Reason: "code-differs",
+		At: g.time(),
 	})
 	return err
 }

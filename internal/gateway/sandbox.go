@@ -122,6 +122,20 @@ func (g SandboxPhones) linkedDevice(ctx context.Context, c access.Caller, id pos
 	return d, err
 }
 
+// phone finds a device whose phone the caller may control, and the simulated network of that phone.
+func (g SandboxPhones) phone(
+	ctx context.Context, c access.Caller, id postern.DeviceID,
+) (d postern.Device, network SandboxNetwork, err error) {
+	if err = c.Permit(postern.SandboxWrite); err != nil {
+		return d, nil, err
+	}
+	if d, err = g.linkedDevice(ctx, c, id); err != nil {
+		return d, nil, err
+	}
+	network, err = g.sandbox.Of(c.Workspace())
+	return d, network, err
+}
+
 // Scan lets a simulated phone scan the code of the device's open link attempt, or lets its
 // owner enter the pairing code; entered replaces the code that is shown. Without a number
 // it uses the phone that the attempt names, or a phone of the device's own. It returns the
@@ -289,10 +303,7 @@ func (g SandboxPhones) awaitCode(ctx context.Context, c access.Caller, id poster
 func (g SandboxPhones) Inbound(
 	ctx context.Context, c access.Caller, id postern.DeviceID, in SandboxInbound,
 ) (networkID string, err error) {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return networkID, err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return "", err
 	}
@@ -314,10 +325,6 @@ func (g SandboxPhones) Inbound(
 			return "", err
 		}
 		in.QuoteOf = m.NetworkID
-	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return "", err
 	}
 	if in.Media == nil {
 		return network.Inbound(ctx, string(d.PhoneNumber), in)
@@ -354,10 +361,7 @@ type SandboxGroup struct {
 func (g SandboxPhones) CreateGroup(
 	ctx context.Context, c access.Caller, id postern.DeviceID, subject string, members []string,
 ) (SandboxGroup, error) {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return SandboxGroup{}, err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return SandboxGroup{}, err
 	}
@@ -368,10 +372,6 @@ func (g SandboxPhones) CreateGroup(
 		}
 	}
 	list = append(list, string(d.PhoneNumber))
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return SandboxGroup{}, err
-	}
 	chat, err := network.CreateGroup(string(d.PhoneNumber), subject, list)
 	return SandboxGroup{chat, subject, list}, err
 }
@@ -390,10 +390,7 @@ type SandboxGroupChange struct {
 func (g SandboxPhones) ChangeGroup(
 	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, in SandboxGroupChange,
 ) error {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -416,10 +413,6 @@ func (g SandboxPhones) ChangeGroup(
 			return postern.Invalid("/delete", "the message is not one of this group")
 		}
 		in.Target = m.NetworkID
-	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return err
 	}
 	return network.ChangeGroup(ctx, string(d.PhoneNumber), group, in)
 }
@@ -471,19 +464,12 @@ func (g SandboxPhones) thumbnailOf(ctx context.Context, c access.Caller, file po
 func (g SandboxPhones) Call(
 	ctx context.Context, c access.Caller, id postern.DeviceID, from string, call postern.Call,
 ) (callID string, err error) {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return "", err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return "", err
 	}
 	if from, err = postern.ParsePhone(from); err != nil {
 		return "", postern.Invalid("/from", "%v", err)
-	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return "", err
 	}
 	return network.Call(ctx, string(d.PhoneNumber), from, call)
 }
@@ -512,10 +498,7 @@ func (g SandboxPhones) Receipt(
 	ctx context.Context, c access.Caller, id postern.DeviceID, message postern.MessageID, from string,
 	status postern.MessageStatus,
 ) error {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -535,10 +518,6 @@ func (g SandboxPhones) Receipt(
 			return postern.Invalid("/from", "%v", err)
 		}
 	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return err
-	}
 	if read {
 		return network.ReadOnPhone(string(d.PhoneNumber), m.NetworkID)
 	}
@@ -549,19 +528,12 @@ func (g SandboxPhones) Receipt(
 func (g SandboxPhones) SetChat(
 	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, archived, muted *bool,
 ) error {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	if chat, err = postern.ParseChat(chat); err != nil || postern.NumberOfChat(chat) == "" && !postern.IsGroup(chat) {
 		return postern.Invalid("/chatId", "name a number or a group")
-	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return err
 	}
 	return network.SetChat(ctx, string(d.PhoneNumber), chat, archived, muted)
 }
@@ -570,19 +542,12 @@ func (g SandboxPhones) SetChat(
 func (g SandboxPhones) SetContact(
 	ctx context.Context, c access.Caller, id postern.DeviceID, number, name string,
 ) error {
-	if err := c.Permit(postern.SandboxWrite); err != nil {
-		return err
-	}
-	d, err := g.linkedDevice(ctx, c, id)
+	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	if number, err = postern.ParsePhone(number); err != nil {
 		return postern.Invalid("/phoneNumber", "%v", err)
-	}
-	network, err := g.sandbox.Of(c.Workspace())
-	if err != nil {
-		return err
 	}
 	return network.SetContact(ctx, string(d.PhoneNumber), number, name)
 }

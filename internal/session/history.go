@@ -150,7 +150,9 @@ func (l *liveSession) recordPast(ctx context.Context, d postern.Device, list []n
 		if !a.wanted(d.Receive) {
 			continue
 		}
-		past = append(past, gateway.Past{Message: a.message, Sender: a.sender, QuoteOf: a.quoteOf, File: a.fileFor(d.Receive)})
+		past = append(past, gateway.Past{
+			Message: a.message, Sender: a.sender, QuoteOf: a.quoteOf, File: a.fileFor(d.Receive),
+		})
 	}
 	if len(past) == 0 {
 		return nil

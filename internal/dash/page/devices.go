@@ -92,7 +92,8 @@ type DeviceView struct {
 
 // LinkView is an attempt to link a phone.
 type LinkView struct {
-	State    string // "" shows nothing; otherwise "wait", "scan", "enter", "passkey", "checking", "compare", "linked", "expired" or "failed"
+	// State is "wait", "scan", "enter", "passkey", "checking", "compare", "linked", "expired" or "failed"; "" shows nothing.
+	State    string
 	Picture  string // an SVG that we drew, for "scan"
 	Code     string // for "enter" and "compare"
 	Number   string // whose phone it is entered on

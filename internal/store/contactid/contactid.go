@@ -277,7 +277,8 @@ func merge(t *db.Tx, ws postern.WorkspaceID, from row, to *row) error {
 		`UPDATE contact SET merged_into = $1, number = '', lid = '', push_name = '', business_name = '' WHERE id = $2`,
 		`UPDATE contact_key SET contact_id = $1 WHERE contact_id = $2`,
 		`INSERT INTO contact_device (contact_id, device_id, book_name)
-			SELECT $1, device_id, '' FROM contact_device WHERE contact_id = $2 ON CONFLICT (contact_id, device_id) DO NOTHING`,
+			SELECT $1, device_id, '' FROM contact_device WHERE contact_id = $2
+			ON CONFLICT (contact_id, device_id) DO NOTHING`,
 	} {
 		if err := t.Exec(query, to.id, from.id); err != nil {
 			return err

@@ -55,7 +55,8 @@ const BookName = `coalesce(
 		WHERE k.contact_id = d.contact_id AND b.device_id = d.device_id ORDER BY b.entry LIMIT 1), '')`
 
 func devicesOf(t *db.Tx, id postern.ContactID) (list []device, err error) {
-	err = t.Rows(`SELECT d.device_id, `+BookName+` FROM contact_device d WHERE d.contact_id = $1 ORDER BY d.device_id`, []any{id},
+	const known = `SELECT d.device_id, ` + BookName + ` FROM contact_device d WHERE d.contact_id = $1 ORDER BY d.device_id`
+	err = t.Rows(known, []any{id},
 		func(r *sql.Rows) error {
 			var d device
 			err := r.Scan(&d.id, &d.book)
