@@ -22,10 +22,11 @@
 //
 // [Vendor.Send] then sends a text to the linked number and [Vendor.SendContent] any other [Content],
 // such as an image. [Vendor.React], [Vendor.Edit], [Vendor.Revoke], [Vendor.Vote], [Vendor.Pin] and
-// [Vendor.Star] act on a message. [Vendor.Shown] returns the messages that a phone shows, [Vendor.OpenMedia] their
-// files, [Vendor.Ledger] the messages that passed through the network. [Vendor.Receipt] confirms a
-// message and [Vendor.Fault] causes a failure. [Vendor.Watch] notifies of changes, so that tests
-// need not sleep.
+// [Vendor.Star] act on a message. [Vendor.Channels] are channels, which the vendor calls newsletters.
+// [Vendor.Shown] returns the messages that a phone shows, [Vendor.OpenMedia] their files,
+// [Vendor.Ledger] the messages that passed through the network. [Vendor.Receipt] confirms a message
+// and [Vendor.Fault] causes a failure. [Vendor.Watch] notifies of changes, so that tests need not
+// sleep.
 //
 // whatsmeow has one root key per process. A process with several Vendors makes one [Keys] with
 // [NewKeys] and passes it to all of them in [Options].

@@ -35,8 +35,8 @@ func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 		v.groupChats.answer(c, n, kind)
 	case xmlns == "w:profile:picture":
 		v.pictures(c, n, kind)
-	case xmlns == "w:mex" && attrOf(n.GetChildByTag("query"), "query_id") == setAboutQuery:
-		v.people.changeAbout(c, n)
+	case xmlns == "w:mex":
+		v.mex(c, n)
 	case xmlns == "usync":
 		v.directory.usync(c, n)
 	case xmlns == "md" && subject == "remove-companion-device":

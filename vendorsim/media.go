@@ -149,6 +149,9 @@ func (v *Vendor) OpenMedia(m Media) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMediaGone, err)
 	}
+	if len(m.Key) == 0 { // of a post in a channel
+		return file, nil
+	}
 	plain, err := decryptFile(file, m)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -37,6 +37,7 @@ const mmsTypes = " image video audio document md-msg-hist md-app-state sticker-p
 func (v mediaHost) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /mms/{kind}/{token}", v.holding(v.receive))
+	mux.HandleFunc("POST /newsletter/{kind}/{token}", v.holding(v.receive))
 	mux.HandleFunc("DELETE /mms/{kind}/{token}", v.holding(v.forget))
 	mux.HandleFunc("GET "+blobPath+"{id}", v.holding(v.handOut))
 	mux.HandleFunc("GET "+picturePath+"{of}/{id}", v.holding(v.handOutPicture))
@@ -125,7 +126,7 @@ func (v mediaHost) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(map[string]string{ //nolint:errcheck,gosec // the client may have disconnected
-		"url": "https://" + r.Host + one.path(), "direct_path": one.path(),
+		"url": "https://" + r.Host + one.path(), "direct_path": one.path(), "handle": handleOf(one.path()),
 	})
 }
 
@@ -138,7 +139,8 @@ func (v mediaHost) upload(r *http.Request) (*blob, int) {
 	if status := v.faults.takeUpload(account); status != 0 {
 		return nil, status
 	}
-	if !strings.Contains(mmsTypes, " "+r.PathValue("kind")+" ") {
+	kind := strings.TrimPrefix(r.PathValue("kind"), "newsletter-")
+	if !strings.Contains(mmsTypes, " "+kind+" ") {
 		return nil, http.StatusNotFound
 	}
 	want, err := base64.URLEncoding.DecodeString(r.PathValue("token"))

@@ -22,6 +22,11 @@ type outbound struct {
 	peer     bool            // for the companion's own phone only, not part of any chat
 	retry    bool            // a new copy for a phone that could not decrypt the first one
 	group    string          // id of the group to which it is addressed, in place of to
+	channel  string          // id of the channel in which it is posted, in place of to
+	plain    waBinary.Node   // the content of a post
+	edit     string          // of a post
+	handle   string          // of the file of a post
+	answer   waBinary.Attrs  // what the acknowledgement says besides
 	sealed   []waBinary.Node // the copy that is the same for all members of a group
 	parts    []part
 	identity []waBinary.Node // sent with the first messages of a session
@@ -43,8 +48,11 @@ func parseOutbound(n *waBinary.Node) (outbound, error) {
 		return m, fmt.Errorf("%w: no id or recipient", errBadMessage)
 	}
 	m.chat = chat.ToNonAD()
-	if chat.Server == types.GroupServer {
+	switch chat.Server {
+	case types.GroupServer:
 		return m.inGroup(n)
+	case types.NewsletterServer:
+		return m.ofChannel(n)
 	}
 	if m.to, ok = numberOf(chat); !ok || !m.to.exists() {
 		return m, fmt.Errorf("%w: unknown recipient", errBadMessage)
@@ -101,6 +109,8 @@ func (v messages) handleMessage(ctx context.Context, c *conn, n *waBinary.Node) 
 	switch {
 	case m.group != "":
 		v.groupChats.take(ctx, c, n, m)
+	case m.channel != "":
+		v.channels.take(ctx, c, n, m)
 	case m.peer:
 		v.readPeer(ctx, cp, m)
 		c.ack(n, nil)
@@ -247,7 +257,7 @@ func (v messages) ackMessage(c *conn, n *waBinary.Node, m outbound) {
 		e.AckedAt = stamp()
 		v.records.saveEntry(e)
 	}
-	c.ack(n, nil)
+	c.ack(n, m.answer)
 }
 
 // ack acknowledges a message of a companion.

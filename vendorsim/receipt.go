@@ -47,7 +47,7 @@ func (v receipts) confirmEntry(account number, id string, kind ReceiptKind) erro
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	e := v.records.entry(account, Outbound, id)
-	if e == nil {
+	if e == nil || e.Channel != "" { // nobody confirms a post
 		return fmt.Errorf("%w: %s of %s", ErrUnknownMessage, id, account)
 	}
 	if e.Group == "" {
@@ -96,7 +96,7 @@ func (v *Vendor) PhoneRead(account string, private bool, networkIDs ...string) e
 	var writer number
 	for _, id := range networkIDs {
 		e := v.records.entry(n, Inbound, id)
-		if e == nil {
+		if e == nil || e.Channel != "" {
 			v.mu.Unlock()
 			return fmt.Errorf("%w: %s to %s", ErrUnknownMessage, id, n)
 		}
@@ -204,7 +204,7 @@ func (v receipts) handleAck(c *conn, n *waBinary.Node) {
 	id, class, kind := attr(n, "id"), attr(n, "class"), attr(n, "type")
 	if class == classMessage {
 		num, _ := numberOf(writerOf(n))
-		if code := attrInt(n, "error"); code != 0 {
+		if code := attrInt(n, "error"); code != 0 || isChannel(n) {
 			v.messageArrived(c.companion, num, id, code)
 			return
 		}

@@ -18,6 +18,8 @@ type Shown struct {
 	To   string `json:"to"`
 	// Group is the id of the group to which the message was written; To is "" then.
 	Group string `json:"group,omitempty"`
+	// Channel is the id of the channel in which it was posted; To is "" then, and From for all but administrators.
+	Channel string `json:"channel,omitempty"`
 	Content
 	At time.Time `json:"at"`
 

@@ -24,6 +24,7 @@ import (
 //	shown/<number>/<position>          Shown
 //	state/<number>/<collection>/<version> one patch of the app state
 //	profile/<number>                   profile: what others see of an account
+//	channel/<id>                       channel
 const keysRecord = "keys"
 
 // put writes a value to the journal. The caller holds the lock that guards the value.
@@ -104,6 +105,7 @@ func (v restorer) restore(values map[string][]byte) error {
 		"phone":     v.restorePhone,
 		"session":   v.restoreSession,
 		"group":     v.restoreGroup,
+		"channel":   v.restoreChannel,
 		"ledger":    v.restoreEntry,
 		"shown":     v.restoreShown,
 		"profile":   v.restoreProfile,

@@ -40,6 +40,7 @@ type Vendor struct{ *core }
 
 // The subjects. Each one has the rules for one part of the network.
 type (
+	channels     struct{ *core } // channels and their posts
 	codes        struct{ *core } // links by a code that is entered on a phone
 	devices      struct{ *core } // accounts and the companions linked to them
 	directory    struct{ *core } // lookups of numbers, hidden addresses and devices
@@ -66,6 +67,7 @@ type (
 
 // subjects lets each subject call the others.
 type subjects struct {
+	channels     channels
 	codes        codes
 	devices      devices
 	directory    directory
@@ -116,7 +118,8 @@ type core struct {
 	conns         map[*conn]struct{}
 	ledger        ledger
 	screens       map[number]*screen
-	groups        map[string]*group   // by id
+	groups        map[string]*group // by id
+	channelsByID  map[string]*channel
 	passkeys      map[number]*Passkey // of numbers that ask for them before they are linked
 	profiles      map[number]profile
 	persons       map[number]person
@@ -162,6 +165,7 @@ func newVendor(opts Options) *Vendor {
 		screens:       make(map[number]*screen),
 		echoed:        make(map[number]*echoes),
 		groups:        make(map[string]*group),
+		channelsByID:  make(map[string]*channel),
 		passkeys:      make(map[number]*Passkey),
 		profiles:      make(map[number]profile),
 		persons:       make(map[number]person),
@@ -176,6 +180,7 @@ func newVendor(opts Options) *Vendor {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.subjects = subjects{
+		channels:     channels{c},
 		codes:        codes{c},
 		devices:      devices{c},
 		directory:    directory{c},
