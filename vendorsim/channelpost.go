@@ -271,3 +271,15 @@ func isChannel(n *waBinary.Node) bool {
 	to, _ := attrJID(n, "to")
 	return to.Server == types.NewsletterServer
 }
+
+// read records that an account has read posts. Nobody is told.
+func (v channels) read(account number, ids []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, id := range ids {
+		if e := v.records.entry(account, Inbound, id); e != nil && e.Channel != "" {
+			e.read(Read)
+			v.records.saveEntry(e)
+		}
+	}
+}

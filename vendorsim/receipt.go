@@ -155,6 +155,9 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 	to, ok := attrJID(n, "to")
 	from := writerOf(n)
 	num, known := numberOf(from)
+	if isChannel(n) && kind == types.ReceiptTypeReadSelf {
+		v.channels.read(cp.account.number, receiptIDs(n))
+	}
 	if ok && known {
 		switch kind {
 		case types.ReceiptTypeRetry:

@@ -338,6 +338,10 @@ func routes() map[string]route {
 		}},
 		"createGroup": {"POST", 201, true, at(
 			devices, member, "/groups", `{"subject":"Support","participants":["+15551234567","+15557654321"]}`)},
+		"listChannels":       {"GET", 200, true, at(devices, member, "/channels", "")},
+		"followByInvite":     {"POST", 200, true, at(devices, member, "/channels/follow", `{"invite":"0029VaJt3mHkq0s7c9oWf2"}`)},
+		"followChannel":      {"PUT", 200, true, at(devices, member, aChannel, "{}")},
+		"unfollowChannel":    {"DELETE", 204, true, at(devices, member, aChannel, "")},
 		"joinGroup":          {"POST", 200, true, at(devices, member, "/groups/join", `{"invite":"Jt3mHkq0s7c9oWf2Yv1xZb"}`)},
 		"getGroup":           {"GET", 200, true, at(devices, member, aGroup, "")},
 		"updateGroup":        {"PATCH", 200, true, at(devices, member, aGroup, `{"subject":"Sales"}`)},
@@ -421,6 +425,9 @@ func routes() map[string]route {
 		}},
 		"callInSandbox":        {"POST", 200, true, at(box, member, "/calls", `{"from":"+15551234567"}`)},
 		"changeGroupInSandbox": {"PATCH", 204, true, at(box, member, aGroup, `{"from":"+15551234567","subject":"Sales"}`)},
+		"createChannelInSandbox": {
+			"POST", 200, true, at(box, member, "/channels", `{"name":"Opening hours","from":"+15551234567","admin":true}`),
+		},
 		"createGroupInSandbox": {
 			"POST", 200, true, at(box, member, "/groups", `{"subject":"Support","participants":["+15551234567"]}`),
 		},

@@ -84,3 +84,53 @@ func (h chats) mute(ctx context.Context, q *request, in *muteInput) (*output[pos
 	}
 	return answer(h.gateway.Chats.Mute(ctx, q.caller, in.ID, in.ChatID, until))
 }
+
+type channelsInput struct {
+	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+// Channels are the channels that an account follows.
+type Channels struct {
+	Data []postern.Channel `json:"data" nullable:"false" doc:"The channels, in the network's order."`
+}
+
+func (h chats) channels(ctx context.Context, q *request, in *channelsInput) (*output[Channels], error) {
+	list, err := h.gateway.Channels.List(ctx, q.caller, in.ID)
+	return answer(Channels{list}, err)
+}
+
+// OneChannel names a channel.
+type OneChannel struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID string           `path:"chatId" doc:"The chat of the channel." example:"channel:120363041234567890"`
+}
+
+type followInput struct {
+	OneChannel
+
+	Body *noMembers
+}
+
+func (h chats) follow(ctx context.Context, q *request, in *followInput) (*output[postern.Channel], error) {
+	return answer(h.gateway.Channels.Follow(ctx, q.caller, in.ID, in.ChatID))
+}
+
+func (h chats) unfollow(ctx context.Context, q *request, in *OneChannel) (*nothing, error) {
+	return nil, h.gateway.Channels.Unfollow(ctx, q.caller, in.ID, in.ChatID)
+}
+
+type followByInviteInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body channelInvite
+}
+
+type channelInvite struct {
+	_      struct{} `additionalProperties:"false"`
+	Invite string   `json:"invite" minLength:"1" maxLength:"200" doc:"The address of the channel on the web, or the code at its end." example:"0029VaJt3mHkq0s7c9oWf2"`
+}
+
+func (h chats) followByInvite(
+	ctx context.Context, q *request, in *followByInviteInput,
+) (*created[postern.Channel], error) {
+	return answerCreated(h.gateway.Channels.FollowInvite(ctx, q.caller, in.ID, in.Body.Invite, q.idem))
+}

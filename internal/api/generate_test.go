@@ -113,6 +113,9 @@ func (g *generator) path(a *attempt) string {
 			id+"%0d%0aX-A:b"))
 	}
 	chat := theGroup().ChatID
+	if strings.Contains(a.op.path, "/channels/") {
+		chat = theChannel().ChatID
+	}
 	if strings.Contains(a.op.path, "/chats/") {
 		chat = of(g.dice, chat, "+15551234567")
 	}

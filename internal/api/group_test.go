@@ -16,6 +16,16 @@ import (
 
 const aGroup = "/groups/group:120363041234567890"
 
+const aChannel = "/channels/channel:120363041234567890"
+
+// theChannel is the only channel here.
+func theChannel() postern.Channel {
+	return postern.Channel{
+		ChatID: "channel:120363041234567890", Name: "Opening hours", Description: "When our shops are open", Followers: 250,
+		Role: postern.ChannelFollower, URL: "https://chat.example.com/channel/0029VaJt3mHkq0s7c9oWf2", CreatedAt: 1795251600000,
+	}
+}
+
 // theGroup is the only group of each device here.
 func theGroup() postern.Group {
 	return postern.Group{
@@ -85,7 +95,11 @@ func answerGroup(r asks.Request) asks.Outcome {
 		output = []postern.CheckedNumber{
 			{PhoneNumber: "+15551234567", Exists: true, NetworkNumber: "+15551234567", LID: "lid:123456789012345"},
 		}
-	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat:
+	case gateway.ListChannels:
+		output = []postern.Channel{theChannel()}
+	case gateway.FollowChannel:
+		output = theChannel()
+	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat, gateway.UnfollowChannel:
 		output = struct{}{}
 	case gateway.GetProfile, gateway.ChangeProfile:
 		output = gateway.ShownProfile{

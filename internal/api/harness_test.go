@@ -108,6 +108,10 @@ func (fakeSandbox) CreateGroup(string, string, []string) (string, error) {
 	return "group:120363041234567890", nil
 }
 
+func (fakeSandbox) CreateChannel(_, _, name string, _ bool) (gateway.SandboxChannel, error) {
+	return gateway.SandboxChannel{ChatID: "channel:120363041234567890", Name: name, Invite: "0029VaJt3mHkq0s7c9oWf2"}, nil
+}
+
 func (fakeSandbox) Call(context.Context, string, string, postern.Call) (string, error) {
 	return "3EB0A1B2C3D4E5F60718", nil
 }

@@ -24,6 +24,8 @@ func calls() map[string]string {
 		"listChats": "Chats.List", "getChat": "Chats.Get", "markChatRead": "Chats.MarkRead", "archiveChat": "Chats.Archive", "muteChat": "Chats.Mute",
 		"askHistory": "Messages.AskHistory", "rememberInSandbox": "SandboxPhones.Remember",
 		"listContacts": "Contacts.List", "getContact": "Contacts.Get", "eraseContact": "Contacts.Erase",
+		"listChannels": "Channels.List", "followByInvite": "Channels.FollowInvite", "followChannel": "Channels.Follow",
+		"unfollowChannel": "Channels.Unfollow", "createChannelInSandbox": "SandboxPhones.CreateChannel",
 		"listGroups": "Groups.List", "createGroup": "Groups.Create", "joinGroup": "Groups.Join", "getGroup": "Groups.Get",
 		"updateGroup": "Groups.Change", "changeParticipants": "Groups.ChangeParticipants", "getInvite": "Groups.Invite",
 		"getGroupPicture": "Groups.Picture", "setGroupPicture": "Groups.SetPicture", "removeGroupPicture": "Groups.RemovePicture",

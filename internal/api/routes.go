@@ -12,6 +12,7 @@ func (a *API) routes() {
 	const device, link = "/v1/devices/{id}", "/v1/devices/{id}/link"
 	const message, file = "/v1/messages/{id}", "/v1/media/{id}"
 	const group, chat = device + "/groups/{chatId}", device + "/chats/{chatId}"
+	const channel = device + "/channels/{chatId}"
 	const webhook, box = "/v1/webhooks/{id}", "/v1/sandbox/devices/{id}"
 
 	g, taken := a.gateway, status(http.StatusAccepted)
@@ -75,6 +76,12 @@ func (a *API) routes() {
 	add(a, "POST "+group+"/requests", "answerJoinRequests", "Answer those who want to join a group", groups.answer)
 	add(a, "POST "+group+"/leave", "leaveGroup", "Leave a group", groups.leave)
 
+	add(a, "GET "+device+"/channels", "listChannels", "List the channels that a device follows", chats.channels, compressed)
+	add(a, "POST "+device+"/channels/follow", "followByInvite", "Follow a channel by its address", chats.followByInvite,
+		creates, status(http.StatusOK))
+	add(a, "PUT "+channel, "followChannel", "Follow a channel", chats.follow)
+	add(a, "DELETE "+channel, "unfollowChannel", "Stop following a channel", chats.unfollow)
+
 	add(a, "POST /v1/messages", "sendMessage", "Send a message", messages.send, creates, status(http.StatusAccepted))
 	add(a, "GET /v1/messages", "listMessages", "List messages", messages.list, compressed)
 	add(a, "GET /v1/messages/{id}", "getMessage", "Get a message", messages.get, compressed)
@@ -134,6 +141,8 @@ func (a *API) routes() {
 	add(a, "POST "+box+"/passkey", "getPasskeyInSandbox", "Get the passkey of a simulated phone", sandbox.passkey)
 	add(a, "POST "+box+"/inbound", "receiveInSandbox", "Simulate an incoming message", sandbox.inbound)
 	add(a, "POST "+box+"/groups", "createGroupInSandbox", "Create a group of simulated phones", sandbox.createGroup)
+	add(a, "POST "+box+"/channels", "createChannelInSandbox", "Create a channel of a simulated phone",
+		sandbox.createChannel)
 	add(a, "PATCH "+box+"/groups/{chatId}", "changeGroupInSandbox", "Let a simulated phone change a group",
 		sandbox.changeGroup)
 	add(a, "POST "+box+"/history", "rememberInSandbox", "Give a simulated phone older messages", sandbox.remember)

@@ -106,6 +106,8 @@ type inboundMembers struct {
 
 	Group string `json:"group,omitempty" minLength:"1" doc:"Chat of a group in which the contact writes; the direct chat with the contact by default." example:"group:120363041234567890"`
 
+	Channel string `json:"channel,omitempty" minLength:"1" doc:"Chat of a channel in which the contact posts, as one of its administrators. Nobody who follows the channel sees who that is." example:"channel:120363041234567890"`
+
 	ReplyTo postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 
 	postern.Extra
@@ -126,7 +128,7 @@ type Inbound struct {
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
 	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, gateway.SandboxInbound{
-		From: in.Body.From, Group: in.Body.Group, Content: postern.Content{
+		From: in.Body.From, Group: in.Body.Group, Channel: in.Body.Channel, Content: postern.Content{
 			Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra,
 			ReceivedOnly: postern.ReceivedOnly{LinkPreview: in.Body.LinkPreview},
 		},
@@ -149,6 +151,25 @@ type newSandboxGroup struct {
 
 func (h sandbox) createGroup(ctx context.Context, q *request, in *groupInput) (*output[gateway.SandboxGroup], error) {
 	return answer(h.gateway.SandboxPhones.CreateGroup(ctx, q.caller, in.ID, in.Body.Subject, in.Body.Participants))
+}
+
+type channelInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newSandboxChannel
+}
+
+type newSandboxChannel struct {
+	_     struct{} `additionalProperties:"false"`
+	Name  string   `json:"name" minLength:"1" maxLength:"100" doc:"Name of the channel." example:"Opening hours"`
+	From  string   `json:"from" minLength:"1" doc:"Number of the owner, who posts in the channel." example:"+15551234567"`
+	Admin bool     `json:"admin,omitempty" doc:"Whether the device's account becomes an administrator, who may post, too; false by default." example:"true"`
+}
+
+func (h sandbox) createChannel(
+	ctx context.Context, q *request, in *channelInput,
+) (*output[gateway.SandboxChannel], error) {
+	return answer(h.gateway.SandboxPhones.CreateChannel(
+		ctx, q.caller, in.ID, in.Body.From, in.Body.Name, in.Body.Admin))
 }
 
 type changeGroupInSandbox struct {

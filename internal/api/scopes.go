@@ -41,6 +41,10 @@ func scopes() map[string][]postern.Scope {
 		"markChatRead":         {postern.MessagesWrite},
 		"archiveChat":          {postern.MessagesWrite},
 		"muteChat":             {postern.MessagesWrite},
+		"listChannels":         {postern.ContactsRead},
+		"followByInvite":       {postern.ContactsWrite},
+		"followChannel":        {postern.ContactsWrite},
+		"unfollowChannel":      {postern.ContactsWrite},
 		"listGroups":           {postern.ContactsRead},
 		"createGroup":          {postern.ContactsWrite},
 		"joinGroup":            {postern.ContactsWrite},
@@ -103,6 +107,9 @@ func scopes() map[string][]postern.Scope {
 		"callInSandbox":        {postern.SandboxWrite},
 		"rememberInSandbox":    {postern.SandboxWrite},
 		"createGroupInSandbox": {postern.SandboxWrite},
+
+		"createChannelInSandbox": {postern.SandboxWrite},
+
 		"changeGroupInSandbox": {postern.SandboxWrite},
 		"setChatInSandbox":     {postern.SandboxWrite},
 		"setContactInSandbox":  {postern.SandboxWrite},

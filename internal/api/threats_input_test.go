@@ -131,7 +131,7 @@ func TestT22NumbersHaveOneForm(t *testing.T) {
 	device := connected(mine)
 	for _, to := range []string{
 		"+٤٩١٥١٢٣٤٥٦٧", "+４９１５１２３４５６７", "+00491512345678", "0049151234567", "+15551234567;ext=5", "group:", "group:12a", "status@broadcast",
-		"status", "channel:120363012345678901", "+49 (0) 1512345678", "+1555123456789012", "+123456", "+", "", "++15551234567", "+1555123456a", "\u202a+15551234567", "+1555\u200b1234567", "+15551234567\n", "tel:+15551234567", "lid:1234", "lid:+15551234567", "server@lid",
+		"status", "channel:", "channel:1-2", "channel:12a", "x@newsletter", "+49 (0) 1512345678", "+1555123456789012", "+123456", "+", "", "++15551234567", "+1555123456a", "\u202a+15551234567", "+1555\u200b1234567", "+15551234567\n", "tel:+15551234567", "lid:1234", "lid:+15551234567", "server@lid",
 	} {
 		body, err := json.Marshal(map[string]string{"deviceId": device, "to": to, "body": canary})
 		if err != nil {
@@ -142,9 +142,12 @@ func TestT22NumbersHaveOneForm(t *testing.T) {
 		a.want(http.StatusUnprocessableEntity, postern.ValidationFailed)
 	}
 	forms := []string{"+15551234567", "15551234567", "15551234567@s.whatsapp.net", "15551234567@c.us", "15551234567:5@s.whatsapp.net", "+1 (555) 123-4567", "+1.555.123.4567"}
-	for _, to := range []string{"1234567890-123456@g.us", "group:1234567890-123456"} { // one group, one chat
+	for to, chat := range map[string]string{ // one group or channel, one chat
+		"1234567890-123456@g.us": "group:1234567890-123456", "group:1234567890-123456": "group:1234567890-123456",
+		"120363012345678901@newsletter": "channel:120363012345678901", "channel:120363012345678901": "channel:120363012345678901",
+	} {
 		a := mine.do("POST", "/v1/messages", `{"deviceId":"`+device+`","to":"`+to+`","body":"Hi"}`)
-		if a.want(http.StatusAccepted, ""); a.member("chatId") != "group:1234567890-123456" {
+		if a.want(http.StatusAccepted, ""); a.member("chatId") != chat {
 			t.Errorf("%s is the chat %s", to, a.member("chatId"))
 		}
 	}

@@ -34,6 +34,7 @@ func walk() map[string]statuses {
 		"listChats": owned, "getChat": owned, "markChatRead": owned, "archiveChat": owned, "muteChat": owned,
 		"askHistory": owned, "rememberInSandbox": owned,
 		"listContacts": owned, "getContact": owned, "eraseContact": owned,
+		"listChannels": owned, "followByInvite": owned, "followChannel": owned, "unfollowChannel": owned, "createChannelInSandbox": owned,
 		"listGroups": owned, "createGroup": owned, "joinGroup": owned, "getGroup": owned, "updateGroup": owned, "changeParticipants": owned, "getGroupPicture": owned, "setGroupPicture": owned, "removeGroupPicture": owned, "getInvite": owned, "resetInvite": owned, "listJoinRequests": owned, "answerJoinRequests": owned, "leaveGroup": owned,
 		"sendMessage": owned, "listMessages": owned, "getMessage": owned, "getMessageTimeline": owned, "getMessageReceipts": owned,
 		"reactToMessage": owned, "removeReaction": owned, "pinMessage": owned, "unpinMessage": owned, "starMessage": owned, "unstarMessage": owned, "editMessage": owned, "deleteMessage": owned, "cancelMessage": owned, "voteInPoll": owned, "markMessageRead": owned, "markMessagePlayed": owned,
@@ -226,10 +227,12 @@ func TestWalkTheMethods(t *testing.T) {
 		for method := range maps.Keys(methods) {
 			allowed = append(allowed, strings.ToUpper(method))
 		}
-		if route == "/v1/devices/{id}/groups/join" { // also the path of a group
-			for method := range described().Paths["/v1/devices/{id}/groups/{chatId}"] {
-				allowed = append(allowed, strings.ToUpper(method))
-			}
+		also := map[string]string{ // paths that are also those of a group or a channel
+			"/v1/devices/{id}/groups/join":     "/v1/devices/{id}/groups/{chatId}",
+			"/v1/devices/{id}/channels/follow": "/v1/devices/{id}/channels/{chatId}",
+		}
+		for method := range described().Paths[also[route]] {
+			allowed = append(allowed, strings.ToUpper(method))
 		}
 		if slices.Contains(allowed, "GET") {
 			allowed = append(allowed, "HEAD")

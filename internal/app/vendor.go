@@ -106,12 +106,16 @@ func (s simulated) Inbound(ctx context.Context, account string, in gateway.Sandb
 	c := simulatedContent(in.Content)
 	c.ReplyTo = in.QuoteOf
 	if in.File != nil {
-		file, err := s.Upload(account, c.Type, in.File)
+		file, err := s.upload(account, c.Type, in)
 		if err != nil {
 			return "", simulatedError(err)
 		}
 		c.Media = describedFile(file, in.Content)
 		c.Media.Thumbnail = in.Thumbnail
+	}
+	if channel, ok := strings.CutPrefix(in.Channel, "channel:"); ok {
+		id, err := s.Channels().Post(channel, in.From, c)
+		return id, channelError(err)
 	}
 	if group, ok := strings.CutPrefix(in.Group, "group:"); ok {
 		id, err := s.WriteInGroup(ctx, group, in.From, c)
@@ -121,9 +125,38 @@ func (s simulated) Inbound(ctx context.Context, account string, in gateway.Sandb
 	return id, simulatedError(err)
 }
 
+// upload stores the file of what a simulated contact writes.
+func (s simulated) upload(account, kind string, in gateway.SandboxInbound) (vendorsim.Media, error) {
+	if in.Channel != "" {
+		return s.Channels().Upload(in.From, kind, in.File)
+	}
+	return s.Upload(account, kind, in.File)
+}
+
 func (s simulated) CreateGroup(_, subject string, members []string) (string, error) {
 	g, err := s.Vendor.CreateGroup(subject, members...)
 	return "group:" + g.ID, simulatedError(err)
+}
+
+func (s simulated) CreateChannel(
+	account, owner, name string, admin bool,
+) (created gateway.SandboxChannel, err error) {
+	ch, err := s.Channels().Create(owner, name, "")
+	if err == nil && admin {
+		err = s.Channels().Promote(ch.ID, account)
+	}
+	return gateway.SandboxChannel{ChatID: "channel:" + ch.ID, Name: ch.Name, Invite: ch.Invite}, channelError(err)
+}
+
+// channelError is [simulatedError] for a channel.
+func channelError(err error) error {
+	switch {
+	case errors.Is(err, vendorsim.ErrUnknownChannel):
+		return postern.Invalid("/channel", "there is no such channel on the simulated network; create it first")
+	case errors.Is(err, vendorsim.ErrNotAllowed):
+		return postern.Invalid("/from", "only administrators of the channel may post in it")
+	}
+	return simulatedError(err)
 }
 
 func (s simulated) ChangeGroup(ctx context.Context, account, chat string, in gateway.SandboxGroupChange) error {
@@ -302,6 +335,9 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 		to := m.To
 		if m.Group != "" {
 			to = "group:" + m.Group
+		}
+		if m.Channel != "" {
+			to = "channel:" + m.Channel
 		}
 		list[i] = gateway.PhoneMessage{
 			ID: m.ID, From: m.From, To: to, Type: postern.Kind(m.Type), Body: m.Body, At: postern.TimeOf(m.At),

@@ -46,8 +46,11 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	}
 	for _, c := range list.Data {
 		m := messageOf(*c.LatestMessage, names, gistLength)
-		if m.Name = string(c.Name); c.Kind == postern.GroupChat {
+		switch m.Name = string(c.Name); c.Kind {
+		case postern.GroupChat:
 			m.Name = cmp.Or(m.Name, "Group")
+		case postern.ChannelChat:
+			m.Name = cmp.Or(m.Name, "Channel")
 		}
 		view.Chats = append(view.Chats, m)
 	}
@@ -92,15 +95,13 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	if err != nil {
 		return err
 	}
-	reachable := isReachable(chat)
+	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
+	reachable, err := d.describe(r, v, &view)
+	if err != nil {
+		return err
+	}
 	if len(list.Data) == 0 && !reachable {
 		return postern.Errorf(postern.NotFound, "this conversation does not exist")
-	}
-	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
-	if view.Group = postern.IsGroup(chat); view.Group {
-		if view.Name, err = d.g.Groups.Subject(r.Context(), v.caller, device, chat); err != nil {
-			return err
-		}
 	}
 	view.Send, view.Draft = reachable && v.may(postern.MessagesWrite), fresh(view.Draft)
 	if err := d.choose(r, v, &view); err != nil {
@@ -108,6 +109,9 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	}
 	for _, m := range slices.Backward(list.Data) {
 		shown := messageOf(m, nil, bubbleLength)
+		if postern.IsChannel(chat) {
+			shown.Name = view.Name // nobody sees who wrote a post
+		}
 		if shown.Quote, err = d.quoteOf(r.Context(), v, m, list.Data); err != nil {
 			return err
 		}
@@ -115,7 +119,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 			shown.May = mayWith(m, time.Now())
 		}
 		view.Messages = append(view.Messages, shown)
-		if !shown.Out && shown.Name != "" && !view.Group {
+		if !shown.Out && shown.Name != "" && postern.IsDirect(chat) {
 			view.Name = shown.Name
 		}
 	}
@@ -152,6 +156,8 @@ func mayWith(m postern.Message, now time.Time) page.May {
 	switch {
 	case m.Content.Kind == postern.KindCall:
 		return page.May{}
+	case postern.IsChannel(m.ChatID) && m.Status != postern.Scheduled:
+		return page.May{Cancel: m.Status == postern.Queued}
 	case m.State.DeletedAt != 0 || m.Error != nil || m.Status.Rank() == 0 && m.Status != postern.Received:
 		return page.May{}
 	case m.Status == postern.Scheduled:
@@ -291,8 +297,25 @@ func optionsIn(r *http.Request, m postern.Message) (options []string, err error)
 	return options, nil
 }
 
-// isReachable reports whether messages can be sent to a chat.
-func isReachable(chat string) bool {
-	id, err := postern.ParseChat(chat)
-	return err == nil && (postern.IsDirect(id) || postern.IsGroup(id))
+// describe adds the name of a group or a channel to a conversation, and reports whether messages can be sent to it.
+func (d chats) describe(r *http.Request, v visit, view *page.ChatView) (reachable bool, err error) {
+	id, err := postern.ParseChat(view.Chat)
+	if err != nil {
+		return false, nil //nolint:nilerr // nothing is there
+	}
+	device := postern.DeviceID(view.Device)
+	switch postern.KindOfChat(id) {
+	case postern.GroupChat:
+		view.Group = true
+		view.Name, err = d.g.Groups.Subject(r.Context(), v.caller, device, id)
+		return true, err
+	case postern.ChannelChat:
+		var role string
+		view.Name, role, err = d.g.Channels.Known(r.Context(), v.caller, device, id)
+		view.Name = cmp.Or(view.Name, "Channel")
+		return role == postern.ChannelAdmin || role == postern.ChannelOwner, err
+	case postern.DirectChat:
+		return true, nil
+	}
+	return false, nil
 }

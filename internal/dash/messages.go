@@ -176,7 +176,7 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view.Steps = withDetails(view.Steps, events.Data, d.urlsOf(r.Context(), v, events.Data))
-	if isReachable(m.ChatID) && v.may(postern.MessagesWrite) {
+	if postern.KindOfChat(m.ChatID) != postern.StatusChat && v.may(postern.MessagesWrite) {
 		view.May = mayWith(m, time.Now())
 	}
 	if view.Quote, err = d.quoteOf(r.Context(), v, m, nil); err != nil {
@@ -335,6 +335,10 @@ func stations(m postern.Message) []station {
 		{"Sent", "The network accepted the message.", m.SentAt},
 		{"Delivered", "The message reached the recipient's phone.", m.DeliveredAt},
 		{"Read", "The recipient read the message.", m.ReadAt},
+	}
+	if postern.IsChannel(m.ChatID) { // nobody confirms a post
+		list = list[:1]
+		list[0].text = "The network accepted the post."
 	}
 	if postern.IsGroup(m.ChatID) {
 		list[1].text, list[2].text = "The message reached everybody in the group.", "Everybody in the group read the message."

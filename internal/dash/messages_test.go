@@ -245,6 +245,35 @@ func TestMessagesAndConversationsAreReadPageByPage(t *testing.T) {
 	c.says(next(first), "+15550000000", contact, "Ada", "text 59.")
 }
 
+// A channel has its name, and only its administrators see a form to write.
+func TestChannelsAreShownByTheirNames(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	const chat = "channel:120363041234567890"
+	m := s.comes(d, chat, "", "We are closed.")
+	talk := "/messages/chats/" + string(d.ID) + "/" + url.PathEscape(chat)
+	c.says("/messages/chats", "Channel", "We are closed.")
+	knows := func(role string) {
+		t.Helper()
+		list := []postern.Channel{{ChatID: chat, Name: "Opening hours", Role: role}}
+		if err := s.g.Sessions.NoteChannels(t.Context(), d.ID, list); err != nil {
+			t.Fatal(err)
+		}
+		c.says("/messages/chats", "Opening hours", "We are closed.")
+	}
+	knows(postern.ChannelFollower)
+	if p := c.says(talk, "Opening hours", chat, "We are closed."); strings.Contains(p.body, "<textarea") {
+		t.Error("a follower can write")
+	}
+	knows(postern.ChannelAdmin)
+	if p := c.says(talk, "Opening hours", "We are closed."); !strings.Contains(p.body, "<textarea") {
+		t.Error("an administrator cannot write")
+	}
+	c.says("/messages/"+string(m.ID), "We are closed.")
+}
+
 func TestLocationIsShownAsText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -204,7 +204,7 @@ func (g Actions) queue(
 ) (postern.Message, error) {
 	m, err := g.messages().get(ctx, c, id)
 	if err == nil {
-		err = check(m)
+		err = cmp.Or(inChannel(m, what), check(m))
 	}
 	if err != nil {
 		return postern.Message{}, err
@@ -219,6 +219,14 @@ func (g Actions) queue(
 	}
 	acts := did(c, now, "message."+string(what.Kind), string(m.ID), string(m.To))
 	return m, g.db.Messages.QueueAction(ctx, store.QueueAction{Action: action, Acts: acts})
+}
+
+// inChannel refuses what cannot be done with a post in a channel yet.
+func inChannel(m postern.Message, what postern.Content) error {
+	if !postern.IsChannel(m.ChatID) || what.Kind == postern.KindRead {
+		return nil
+	}
+	return postern.Errorf(postern.ActionNotPossible, "posts in channels can be marked as read, and nothing else yet")
 }
 
 // accountOf returns the number of the account at whose end a message is.

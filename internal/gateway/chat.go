@@ -10,6 +10,7 @@ import (
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/channels"
 	"postern/internal/store/chats"
 	"postern/internal/trace"
 )
@@ -187,4 +188,139 @@ func (g Chats) maybeEmpty(
 		return postern.Chat{DeviceID: id, ChatID: chat, Kind: postern.KindOfChat(chat)}, nil
 	}
 	return one, err
+}
+
+// The requests about channels that the live session of a device carries out.
+const (
+	ListChannels    = "channel.list"
+	FollowChannel   = "channel.follow"
+	UnfollowChannel = "channel.unfollow"
+)
+
+// ChannelInput is what these requests need.
+type ChannelInput struct {
+	ChatID string `json:"chatId,omitempty"`
+	Code   string `json:"code,omitempty"` // of the address on the web, in place of the chat
+}
+
+// List asks the network which channels the account of a device follows.
+func (g Channels) List(ctx context.Context, c access.Caller, id postern.DeviceID) ([]postern.Channel, error) {
+	if err := c.Permit(postern.ContactsRead); err != nil {
+		return nil, err
+	}
+	return askChannel[[]postern.Channel](ctx, g, c, id, ListChannels, nil)
+}
+
+// Follow lets the account of a device follow a channel, and returns the channel. It may be repeated.
+func (g Channels) Follow(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) (postern.Channel, error) {
+	if err := c.Permit(postern.ContactsWrite); err != nil {
+		return postern.Channel{}, err
+	}
+	return askChannel[postern.Channel](ctx, g, c, id, FollowChannel, &chat)
+}
+
+// FollowInvite is Follow for a channel that is named by its address on the web, or by the code at the end of it.
+func (g Channels) FollowInvite(
+	ctx context.Context, c access.Caller, id postern.DeviceID, invite string, idem *Idempotency,
+) (Created[postern.Channel], error) {
+	if err := c.Permit(postern.ContactsWrite); err != nil {
+		return Created[postern.Channel]{}, err
+	}
+	return askOnce[postern.Channel](ctx, g.core, c, id, idem, FollowChannel, func() (ChannelInput, error) {
+		code, err := postern.ParseInvite(invite)
+		return ChannelInput{Code: code}, err
+	})
+}
+
+// Unfollow ends that the account of a device follows a channel.
+func (g Channels) Unfollow(ctx context.Context, c access.Caller, id postern.DeviceID, chat string) error {
+	if err := c.Permit(postern.ContactsWrite); err != nil {
+		return err
+	}
+	_, err := askChannel[struct{}](ctx, g, c, id, UnfollowChannel, &chat)
+	return err
+}
+
+// askChannel hands a request about channels, or about one of them, to the live session of a device, and waits for the
+// outcome.
+func askChannel[T any](
+	ctx context.Context, g Channels, c access.Caller, id postern.DeviceID, kind string, chat *string,
+) (answer T, err error) {
+	made, err := askOnce[T](ctx, g.core, c, id, nil, kind, func() (in ChannelInput, err error) {
+		if chat == nil {
+			return in, nil
+		}
+		in.ChatID, err = postern.ParseChat(*chat)
+		if err != nil || !postern.IsChannel(in.ChatID) {
+			return in, postern.Errorf(postern.NotFound, "there is no such channel; its id begins with channel:")
+		}
+		return in, nil
+	})
+	return made.Value, err
+}
+
+// Known returns the name of a channel, and what the account of a device is in it, as they were last read; "" if they
+// are not known.
+func (g Channels) Known(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) (name, role string, err error) {
+	if err := c.Permit(postern.ContactsRead); err != nil {
+		return "", "", err
+	}
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return "", "", err
+	}
+	return channels.Of(g.db).Get(ctx, c.Workspace(), id, chat)
+}
+
+// NoteChannels stores channels as a device's account knows them.
+func (g Sessions) NoteChannels(ctx context.Context, id postern.DeviceID, list []postern.Channel) error {
+	return channels.Of(g.db).Save(ctx, id, list)
+}
+
+// UnnamedChannels returns channels of a device that have messages and are not known.
+func (g Sessions) UnnamedChannels(ctx context.Context, id postern.DeviceID, most int) ([]string, error) {
+	return channels.Of(g.db).Unnamed(ctx, id, most)
+}
+
+// SandboxChannel is a channel of simulated phones.
+type SandboxChannel struct {
+	ChatID string `json:"chatId" doc:"The chat of the channel." example:"channel:120363041234567890"`
+	Name   string `json:"name" doc:"Its name." example:"Opening hours"`
+	Invite string `json:"invite" doc:"The code by which it is followed." example:"0029VaJt3mHkq0s7c9oWf2"`
+}
+
+// CreateChannel creates a channel of a simulated phone. The device's account may be an administrator of it.
+func (g SandboxPhones) CreateChannel(
+	ctx context.Context, c access.Caller, id postern.DeviceID, owner, name string, admin bool,
+) (SandboxChannel, error) {
+	d, network, err := g.phone(ctx, c, id)
+	if err != nil {
+		return SandboxChannel{}, err
+	}
+	if owner, err = postern.ParsePhone(owner); err != nil {
+		return SandboxChannel{}, postern.Invalid("/from", "%v", err)
+	}
+	return network.CreateChannel(string(d.PhoneNumber), owner, name, admin)
+}
+
+// checkPost returns the channel in which a simulated contact posts, in its usual form; "" for none.
+func checkPost(in SandboxInbound) (string, error) {
+	if in.Channel == "" {
+		return "", nil
+	}
+	chat, err := postern.ParseChat(in.Channel)
+	switch {
+	case err != nil || !postern.IsChannel(chat):
+		return "", postern.Invalid("/channel", "this is not the chat of a channel, such as channel:120363041234567890")
+	case in.Group != "":
+		return "", postern.Invalid("/group", "name a group or a channel, and not both")
+	case in.ReplyTo != "":
+		return "", postern.Invalid("/replyTo", "a post in a channel cannot reply to another message")
+	case in.Content.Kind != "" && in.Content.Kind != postern.KindText && !in.Content.Kind.HasMedia():
+		return "", postern.Invalid("/type", "simulated phones post texts and files in channels")
+	}
+	return chat, nil
 }

@@ -27,6 +27,7 @@ type Gateway struct {
 	*core
 
 	Actions       Actions
+	Channels      Channels
 	Chats         Chats
 	Contacts      Contacts
 	Deliveries    Deliveries
@@ -49,6 +50,7 @@ type Gateway struct {
 
 // The nouns. Each one has the rules for one kind of thing.
 type (
+	Channels      struct{ *core } // channels that accounts follow
 	Chats         struct{ *core } // conversations of devices
 	Contacts      struct{ *core } // people on the network
 	Deliveries    struct{ *core } // events on their way to endpoints
@@ -134,6 +136,7 @@ func New(opts Options) *Gateway {
 	return &Gateway{
 		core:          c,
 		Actions:       Actions{c},
+		Channels:      Channels{c},
 		Chats:         Chats{c},
 		Contacts:      Contacts{c},
 		Deliveries:    Deliveries{c},

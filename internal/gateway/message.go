@@ -113,8 +113,8 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	if err != nil {
 		return in, "", postern.Invalid("/to", "%v", err)
 	}
-	if !postern.IsDirect(chat) && !postern.IsGroup(chat) {
-		return in, "", postern.Invalid("/to", "messages can be sent to a person or a group, not yet to a channel or status")
+	if chat == "status" {
+		return in, "", postern.Invalid("/to", "messages can be sent to a person, a group or a channel, not yet to status")
 	}
 	if in.Media != nil { // it is looked up when nothing else is wrong
 		in.Content.Media = &postern.Media{Filename: cmp.Or(in.Media.Filename, "file")}
@@ -130,6 +130,10 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	}
 	in.Content.LinkPreview = previewOf(in.Content.Text, in.LinkPreview)
 	switch {
+	case in.ReplyTo != "" && postern.IsChannel(chat):
+		err = postern.Invalid("/replyTo", "a post in a channel cannot reply to another message")
+	case in.LinkPreview && postern.IsChannel(chat):
+		err = postern.Invalid("/linkPreview", "a post in a channel has no preview of its link so far")
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:
 		err = postern.Invalid("/expiresIn", "the expiry must be from 1 to %d seconds", int(maxExpiry.Seconds()))
 	case !in.Priority.IsKnown():

@@ -40,6 +40,8 @@ type SandboxNetwork interface {
 	CreateGroup(account, subject string, members []string) (chat string, err error)
 	// ChangeGroup lets a phone do something in a group of the account.
 	ChangeGroup(ctx context.Context, account, chat string, c SandboxGroupChange) error
+	// CreateChannel creates a channel of a number, of which the account may be an administrator.
+	CreateChannel(account, owner, name string, admin bool) (SandboxChannel, error)
 	// Call lets a contact call the account and returns the id of the call.
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
 	// Remember adds messages with a contact to what the account's phone had before it was linked, and lets it send them.
@@ -65,6 +67,7 @@ type SandboxNetwork interface {
 type SandboxInbound struct {
 	From      string
 	Group     string // the chat of a group of which From is a member; "" for a direct chat
+	Channel   string // the chat of a channel in which From posts; "" for none
 	Content   postern.Content
 	Media     *NewMedia         // the file, of kinds that carry one: not one at a URL
 	File      io.Reader         // its content, which Inbound finds
@@ -76,8 +79,8 @@ type SandboxInbound struct {
 // PhoneMessage is a message on the simulated phone.
 type PhoneMessage struct {
 	ID   string       `json:"id" doc:"Id of the message on the network." example:"3EB0A1B2C3D4E5F60718"`
-	From string       `json:"from" doc:"Number of the sender." example:"+15550001111"`
-	To   string       `json:"to" doc:"Number of the recipient, or the chat of a group." example:"+15551234567"`
+	From string       `json:"from" doc:"Number of the sender; empty for a post in a channel of which the phone is no administrator." example:"+15550001111"`
+	To   string       `json:"to" doc:"Number of the recipient, or the chat of a group or a channel." example:"+15551234567"`
 	Type postern.Kind `json:"type" doc:"Kind of the message." example:"text"`
 	Body string       `json:"body" doc:"The text." example:"Hello"`
 	At   postern.Time `json:"at" doc:"When the phone got the message." example:"2026-11-21T09:00:00.000Z" format:"date-time"`
@@ -311,6 +314,9 @@ func (g SandboxPhones) Inbound(
 		return "", postern.Invalid("/from", "%v", err)
 	}
 	if in.Group, err = checkGroup(in.Group); err != nil {
+		return "", err
+	}
+	if in.Channel, err = checkPost(in); err != nil {
 		return "", err
 	}
 	if in.Media != nil {

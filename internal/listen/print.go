@@ -110,7 +110,7 @@ func (e event) who() string {
 	switch m := e.Message; {
 	case e.Type != string(postern.MessageReceived) && m.To != "":
 		return "to " + m.To
-	case postern.IsGroup(m.ChatID) && e.Type != string(postern.MessageReceived):
+	case !postern.IsDirect(m.ChatID) && e.Type != string(postern.MessageReceived):
 		return "to " + m.ChatID
 	case postern.IsGroup(m.ChatID) && m.From != "":
 		return "from " + m.From + " in " + m.ChatID

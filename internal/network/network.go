@@ -95,6 +95,9 @@ type Session interface {
 	// Groups reads and changes the groups of the account.
 	Groups() Groups
 
+	// Channels follows channels.
+	Channels() Channels
+
 	// Profile reads and changes what the network shows others of the account.
 	Profile() Profile
 

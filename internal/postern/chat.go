@@ -1,9 +1,6 @@
 package postern
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "encoding/json"
 
 // Chat is a conversation of a device.
 type Chat struct {
@@ -19,6 +16,26 @@ type Chat struct {
 	LatestMessage *Message `json:"latestMessage,omitempty" doc:"The newest message of the chat; absent if none is kept."`
 }
 
+// Channel is a chat in which few people post and everybody may read.
+type Channel struct {
+	ChatID      string `json:"chatId" doc:"The chat of the channel; usable as \"to\" by its administrators." example:"channel:120363041234567890"`
+	Name        string `json:"name" doc:"Name of the channel." example:"Opening hours"`
+	Description string `json:"description" doc:"Text about the channel." example:"When our shops are open"`
+	Followers   int    `json:"followers" minimum:"0" doc:"How many follow the channel, as the network counts them." example:"250"`
+	Verified    bool   `json:"verified" doc:"Whether the network has verified to whom the channel belongs." example:"false"`
+	Role        string `json:"role" enum:"guest,follower,admin,owner" doc:"What the account is in the channel. A guest gets no posts; administrators and the owner may post." example:"follower"`
+	URL         Maybe  `json:"url" nullable:"true" doc:"Address of the channel on the web, by which others find it; null if it has none." example:"https://chat.example.com/channel/0029VaJt3mHkq0s7c9oWf2"`
+	CreatedAt   Time   `json:"createdAt" format:"date-time" nullable:"true" doc:"When the channel was created, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
+}
+
+// What an account is in a channel.
+const (
+	ChannelGuest    = "guest"
+	ChannelFollower = "follower"
+	ChannelAdmin    = "admin"
+	ChannelOwner    = "owner"
+)
+
 // The kinds of chats.
 const (
 	DirectChat  = "direct"
@@ -32,7 +49,7 @@ func KindOfChat(chat string) string {
 	switch {
 	case IsGroup(chat):
 		return GroupChat
-	case strings.HasPrefix(chat, "channel:"):
+	case IsChannel(chat):
 		return ChannelChat
 	case chat == "status":
 		return StatusChat

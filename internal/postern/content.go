@@ -180,8 +180,26 @@ func (c Content) checkMembers() error {
 
 // CheckChat refuses content that cannot be sent to a chat.
 func (c Content) CheckChat(chat string) error {
+	if IsChannel(chat) {
+		return c.checkPost()
+	}
 	if i := slices.Index(c.Mentions, MentionAll); i >= 0 && !IsGroup(chat) {
 		return Invalid("/mentions/"+strconv.Itoa(i), "only a message to a group can mention all")
+	}
+	return nil
+}
+
+// checkPost refuses content that cannot be posted in a channel.
+func (c Content) checkPost() error {
+	switch {
+	case c.Kind == KindPoll:
+		return Invalid("/type", "the network refuses polls in channels; post a text")
+	case c.Kind != KindText:
+		return Invalid("/type", "only texts can be posted in a channel so far")
+	case len(c.Mentions) > 0:
+		return Invalid("/mentions", "a post in a channel mentions nobody: those who follow it do not see each other")
+	case c.Forwarded:
+		return Invalid("/forwarded", "a post in a channel cannot be marked as forwarded")
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ var (
 	errTrunk    = errors.New("leave out the (0) after the country code")
 	errNotLID   = errors.New("write a hidden number as lid: and 5 to 20 digits, as in the chatId of an event")
 	errNotGroup = errors.New("write a group as group: and its digits, as in the chatId of an event")
+
+	errNotChannel = errors.New("write a channel as channel: and its digits, as in the list of channels")
 )
 
 // ParsePhone normalizes a phone number to "+" and digits. Spaces, dots, dashes and
@@ -79,6 +81,8 @@ func ParseChat(s string) (string, error) {
 		return parseNamed("lid", withoutDevice(user))
 	case "g.us":
 		return parseNamed("group", user)
+	case "newsletter":
+		return parseNamed("channel", user)
 	}
 	if s == "status" {
 		return s, nil
@@ -98,12 +102,17 @@ func parseNamed(kind, id string) (string, error) {
 			return "", errNotLID
 		}
 		return ChatOfLID(id), nil
-	case "group", "channel":
+	case "channel":
+		if !isDigits(id) || len(id) > maxGroupDigits {
+			return "", errNotChannel
+		}
+		return "channel:" + id, nil
+	case "group":
 		old, at, _ := strings.Cut(id, "-") // old groups have two parts
 		if !isDigits(old+at) || old == "" || strings.HasSuffix(id, "-") || len(id) > maxGroupDigits {
 			return "", errNotGroup
 		}
-		return kind + ":" + id, nil
+		return "group:" + id, nil
 	}
 	return "", errNotChat
 }
@@ -143,6 +152,9 @@ func IsDirect(chat string) bool { return NumberOfChat(chat) != "" || strings.Has
 
 // IsGroup reports whether a chat is a group.
 func IsGroup(chat string) bool { return strings.HasPrefix(chat, "group:") }
+
+// IsChannel reports whether a chat is a channel.
+func IsChannel(chat string) bool { return strings.HasPrefix(chat, "channel:") }
 
 // ChatOfLID is the chat id of a direct chat with a number that the vendor hides.
 func ChatOfLID(lid string) string { return "lid:" + lid }

@@ -50,6 +50,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.e.g.Sessions.SetChats(ctx, h.d.ID, chatSettings(u.Chats))
 	case network.AddressBook:
 		return h.e.g.Sessions.SetBook(ctx, h.d.ID, u.AddressBook)
+	case network.ChannelFollowed:
+		return h.e.g.Sessions.NoteChannels(ctx, h.d.ID, []postern.Channel{u.Channel})
 	case network.GroupUpdate:
 		return h.groupNotice(ctx, u.GroupNotice)
 	case network.Renamed:
@@ -124,9 +126,7 @@ func chatSettings(list []network.ChatSetting) []chats.Setting {
 
 // groupNotice records a notice about a group. What is read of groups meanwhile is read again.
 func (h *host) groupNotice(ctx context.Context, n postern.GroupNotice) error {
-	h.e.mu.Lock()
-	l := h.e.live[h.d.ID]
-	h.e.mu.Unlock()
+	l := h.liveNow()
 	if l != nil {
 		l.notices.Add(1)
 		defer l.notices.Add(1)
@@ -147,10 +147,7 @@ func (h *host) disappearing(ctx context.Context, u network.Disappearing) error {
 	if err := h.e.db.Chats.SetTimer(ctx, h.d.ID, u.ChatID, timer); err != nil {
 		return err
 	}
-	h.e.mu.Lock()
-	l := h.e.live[h.d.ID]
-	h.e.mu.Unlock()
-	if l != nil {
+	if l := h.liveNow(); l != nil {
 		l.forgetTimers()
 	}
 	return nil
@@ -222,6 +219,8 @@ func (a arrival) wanted(r postern.Receive) bool {
 		return r.Calls
 	case postern.IsGroup(a.message.ChatID):
 		return r.Groups
+	case postern.IsChannel(a.message.ChatID):
+		return r.Channels
 	default:
 		return r.Direct
 	}
@@ -254,6 +253,9 @@ func (h *host) record(ctx context.Context, a arrival) error {
 	if err != nil || !a.wanted(d.Receive) {
 		return err
 	}
+	if ours, err := h.isOurPost(ctx, d, a.message); err != nil || ours {
+		return err
+	}
 	if a.quoteOf != "" {
 		if a.message.ReplyTo, err = h.e.g.Sessions.Quoted(ctx, d, a.message.ChatID, a.quoteOf); err != nil {
 			return err
@@ -268,5 +270,25 @@ func (h *host) record(ctx context.Context, a arrival) error {
 	if err == nil && !a.arrived.IsZero() {
 		h.e.received(time.Since(a.arrived))
 	}
+	if l := h.liveNow(); err == nil && l != nil {
+		l.nameChannel(a.message.ChatID)
+	}
 	return err
+}
+
+// isOurPost reports whether a post of a channel is one that was sent here: the network gives posts to everybody who
+// follows the channel, and does not say who wrote them.
+func (h *host) isOurPost(ctx context.Context, d postern.Device, m postern.Message) (bool, error) {
+	if !postern.IsChannel(m.ChatID) || m.Direction != postern.Inbound || m.About != "" {
+		return false, nil
+	}
+	sent, ok, err := h.e.db.Messages.ByNetworkID(ctx, d.ID, m.NetworkID)
+	return ok && sent.ChatID == m.ChatID, err
+}
+
+// liveNow returns the live session of the device; nil if there is none.
+func (h *host) liveNow() *liveSession {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	return h.e.live[h.d.ID]
 }

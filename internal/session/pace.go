@@ -121,7 +121,7 @@ func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
 		return tried, err
 	}
 	n, later, err := l.sendKind(store.Fresh, 1, func(m store.QueuedMessage) time.Duration {
-		return l.pacer.take(pace, !postern.IsGroup(m.ChatID)) // nobody starts a group by writing to it
+		return l.pacer.take(pace, postern.IsDirect(m.ChatID)) // nobody starts a group or a channel by writing to it
 	})
 	l.lookAgain(wait, later)
 	return tried + n, err

@@ -115,6 +115,10 @@ func refusedFor(err error) (postern.Reason, string) {
 		return postern.DeviceNotConnected, "the device is not connected at the moment; wait until it is"
 	case errors.Is(err, network.ErrNoSuchGroup):
 		return postern.NotFound, "there is no such group, or the account is not in it"
+	case errors.Is(err, network.ErrNoSuchChannel):
+		return postern.NotFound, network.ErrNoSuchChannel.Error()
+	case errors.Is(err, network.ErrChannelForbids):
+		return postern.NetworkRefused, network.ErrChannelForbids.Error()
 	case errors.Is(err, network.ErrGroupForbids):
 		return postern.GroupNotAllowed, network.ErrGroupForbids.Error()
 	case errors.Is(err, network.ErrNoSuchCall):
@@ -140,6 +144,8 @@ func (l asked) perform(ctx context.Context, r requests.Request) (any, error) {
 		return l.askHistory(ctx, r)
 	case gateway.ChangeChat:
 		return l.changeChat(ctx, r)
+	case gateway.ListChannels, gateway.FollowChannel, gateway.UnfollowChannel:
+		return l.channelRequest(ctx, r)
 	case gateway.GetProfile, gateway.ChangeProfile:
 		return l.profileRequest(ctx, r)
 	}

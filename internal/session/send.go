@@ -38,6 +38,8 @@ type liveSession struct {
 	listing   atomic.Bool  // the groups of the account are being read
 	listed    atomic.Bool  // they are known
 
+	looked map[string]bool // channels whose names were looked for
+
 	history historyReading
 
 	files        map[prepared]*preparation // that are not on the network yet
@@ -98,6 +100,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	l.fetchFiles()
 	l.readHistory()
 	e.running.Go(l.listGroups)
+	e.running.Go(l.nameChannels)
 	l.carryOut()
 }
 
@@ -367,6 +370,7 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	switch {
 	case err == nil:
 		delete(l.retry, m.ID)
+		l.nameChannel(m.ChatID)
 		l.ended = &store.FinishOutbound{
 			MessageID: m.ID, Status: postern.Sent, SentAt: postern.TimeOf(at), At: now, Attempt: postern.AttemptSent,
 			Recipients: l.reached,

@@ -243,7 +243,7 @@ func (o FinishLink) apply(t *db.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"chat_group", "group_list", "chat_setting", "address_book"} { // they are read again
+	for _, table := range []string{"chat_group", "group_list", "chat_setting", "address_book", "channel"} { // they are read again
 		if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, o.DeviceID); err != nil {
 			return err
 		}

@@ -33,6 +33,8 @@ func promised() map[string]string {
 		group + "/invite": "get", group + "/invite/reset": "post", group + "/requests": "get post",
 		group + "/leave": "post", device + "/groups/join": "post",
 
+		device + "/channels": "get", device + "/channels/{chatId}": "put delete",
+
 		"/v1/messages": "get post", message: "get patch delete", message + "/reaction": "put delete",
 		message + "/votes": "post", message + "/read": "post", message + "/played": "post",
 		message + "/pin": "put delete", message + "/star": "put delete", message + "/cancel": "post",

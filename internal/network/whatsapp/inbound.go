@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,11 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	in, ok := v.read(ctx, evt)
 	in.Content = content.Renamed(in.Content, v.number(ctx))
 	timer, timed := content.TimerOf(evt.Message, evt.Info.Timestamp.UTC())
+	id, sent := content.Clip(evt.Info.ID, maxID), evt.Info.Timestamp.UTC()
+	if isOfChannel(evt.Info.MessageSource) {
+		timed = false
+		in, id, sent = post(evt, in, id, sent)
+	}
 	if !ok && !timed || !isOfChat(evt.Info.MessageSource) {
 		return true
 	}
@@ -49,17 +55,32 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	}
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
-			NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: at.chat, To: at.to(),
+			NetworkID: id, ChatID: at.chat, To: at.to(),
 			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf,
-			At: evt.Info.Timestamp.UTC(), Arrived: v.flight.arrived(evt.Info.ID),
+			At: sent, Arrived: v.flight.arrived(evt.Info.ID),
 		})
 	}
 	return v.stores(ctx, network.Inbound{
-		NetworkID: content.Clip(evt.Info.ID, maxID), Sender: at.who.sender(), ChatID: at.chat, From: at.who.phone(),
-		FromLID: at.who.lid, FromName: content.Name(evt.Info.PushName), BusinessName: businessName(evt.Info.VerifiedName), Content: in.Content, File: in.File,
-		QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf, At: evt.Info.Timestamp.UTC(),
+		NetworkID: id, Sender: at.sender(), ChatID: at.chat, From: at.who.phone(), FromLID: at.who.lid,
+		FromName: content.Name(evt.Info.PushName), BusinessName: businessName(evt.Info.VerifiedName), Content: in.Content, File: in.File,
+		QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf, At: sent,
 		Arrived: v.flight.arrived(evt.Info.ID),
 	})
+}
+
+// post returns a post of a channel. If it is a new text of an earlier one, which the network sends under the id of that
+// one, it returns an action with an id and a time of its own.
+func post(
+	evt *events.Message, in content.Incoming, id string, at time.Time,
+) (_ content.Incoming, networkID string, sent time.Time) {
+	if evt.NewsletterMeta == nil || evt.NewsletterMeta.EditTS.Unix() <= 0 {
+		in.File = content.Posted(in.File)
+		return in, id, at
+	}
+	sent = evt.NewsletterMeta.EditTS.UTC()
+	edit := postern.Content{Kind: postern.KindEdit, Text: in.Content.Text, Truncated: in.Content.Truncated}
+	return content.Incoming{Content: edit, About: id},
+		content.Clip(id+"-"+strconv.FormatInt(sent.UnixMilli(), 10), maxID), sane(sent, time.Now().UTC())
 }
 
 // businessName returns the name of a business that the vendor has verified; "" for a person.
@@ -195,7 +216,8 @@ func (v *run) firstTime(id string) bool {
 // receipt reports a contact's confirmation, or what the account has read elsewhere.
 func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	status, ok := confirmed(evt.Type)
-	if ok = ok && !evt.IsFromMe || evt.IsFromMe && isReading(evt.Type); !ok || !isOfChat(evt.MessageSource) {
+	ok = ok && !evt.IsFromMe || evt.IsFromMe && isReading(evt.Type)
+	if !ok || !isOfChat(evt.MessageSource) || isOfChannel(evt.MessageSource) { // nobody confirms a post
 		return true
 	}
 	at, known, err := v.place(ctx, evt.MessageSource)
@@ -243,9 +265,14 @@ func isReading(kind types.ReceiptType) bool {
 	}
 }
 
-// isOfChat reports whether a stanza belongs to a chat with one person or to a group. Broadcasts,
-// newsletters and bots are acknowledged and ignored.
-func isOfChat(src types.MessageSource) bool { return isDirect(src) || isOfGroup(src) }
+// isOfChat reports whether a stanza belongs to a chat with one person, to a group or to a channel. Broadcasts and bots
+// are acknowledged and ignored.
+func isOfChat(src types.MessageSource) bool {
+	return isDirect(src) || isOfGroup(src) || isOfChannel(src)
+}
+
+// isOfChannel reports whether a stanza belongs to a channel.
+func isOfChannel(src types.MessageSource) bool { return src.Chat.Server == types.NewsletterServer }
 
 // isOfGroup reports whether a stanza belongs to a group.
 func isOfGroup(src types.MessageSource) bool {

@@ -69,7 +69,7 @@ func TestIsOfChat(t *testing.T) {
 		{"LID", types.MessageSource{Chat: types.NewJID("1234", types.HiddenUserServer), Sender: friend}, true},
 		{"group", types.MessageSource{Chat: types.NewJID("1-2", types.GroupServer), Sender: friend, IsGroup: true}, true},
 		{"status", types.MessageSource{Chat: types.StatusBroadcastJID, Sender: friend, IsGroup: true}, false},
-		{"newsletter", types.MessageSource{Chat: types.NewJID("1", types.NewsletterServer)}, false},
+		{"channel", types.MessageSource{Chat: types.NewJID("1", types.NewsletterServer)}, true},
 		{
 			"bot",
 			types.MessageSource{Chat: types.NewJID("1", types.BotServer), Sender: types.NewJID("1", types.BotServer)},

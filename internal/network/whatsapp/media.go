@@ -168,9 +168,12 @@ func (s *session) Download(ctx context.Context, ref network.Ref, dst *os.File) e
 		return network.ErrMediaTooLarge
 	}
 	return s.transfer(ctx, func(ctx context.Context, c *conn) error {
-		to := &sink{File: dst, limit: sealedSize(f)}
+		to, kind := &sink{File: dst, limit: sealedSize(f)}, ""
+		if f.Plain {
+			kind = "newsletter-" + string(f.Class)
+		}
 		err := c.cli.DownloadMediaWithPathToFile(
-			ctx, withQuery(f.Path), f.EncSHA256, f.SHA256, f.Key, mediaTypes[f.Class], "", false, to,
+			ctx, withQuery(f.Path), f.EncSHA256, f.SHA256, f.Key, mediaTypes[f.Class], kind, false, to,
 		)
 		if err == nil {
 			return verify(dst, f)
@@ -243,7 +246,7 @@ func notDownloaded(err error, to *sink, f content.File) error {
 		return network.ErrMediaTooLarge
 	case to.over, errors.Is(err, whatsmeow.ErrTooShortFile), errors.Is(err, whatsmeow.ErrInvalidMediaEncSHA256),
 		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith403), errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith404),
-		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410):
+		errors.Is(err, whatsmeow.ErrMediaDownloadFailedWith410), errors.Is(err, whatsmeow.ErrInvalidUnencryptedMediaSHA256):
 		return network.ErrMediaGone
 	case to.whole && !isErr[*fs.PathError](err): // what the sender says of the file is contradictory
 		return network.ErrMediaGone

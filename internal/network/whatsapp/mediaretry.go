@@ -17,7 +17,7 @@ import (
 // the session that asked can read the answer.
 func (s *session) RequestMedia(ctx context.Context, m network.MediaRequest) error {
 	f, ok := content.ParseRef(m.Ref)
-	if !ok {
+	if !ok || f.Plain { // phones answer with the key of a file
 		return network.ErrMediaUseless
 	}
 	c := s.liveConn()

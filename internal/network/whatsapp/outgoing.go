@@ -63,7 +63,8 @@ func (o *outgoing) done() (f fate, why error) {
 }
 
 // saw inspects a stanza that is about to be written. Answers to retry requests
-// have the same id, but are sent to one device: they have neither a list of participants nor a group's copy.
+// have the same id, but are sent to one device: they have neither a list of participants nor a group's copy. A post in a
+// channel is not encrypted, and has one content for all.
 func (o *outgoing) saw(node *waBinary.Node) {
 	if node.Tag != "message" {
 		return
@@ -71,12 +72,12 @@ func (o *outgoing) saw(node *waBinary.Node) {
 	id, _ := node.Attrs["id"].(string)
 	participants, listed := node.GetOptionalChildByTag("participants")
 	m, ok := o.expected(id)
-	grouped := hasGroupCopy(node)
-	if !ok || !listed && !grouped {
+	grouped, posted := hasGroupCopy(node), isPost(node)
+	if !ok || !listed && !grouped && !posted {
 		return
 	}
 	f, why := left, error(nil)
-	if !grouped && !hasCopy(node, participants) {
+	if !grouped && !posted && !hasCopy(node, participants) {
 		f = refused
 	} else if why = m.MayLeave(); why != nil {
 		f = withheld
@@ -114,6 +115,13 @@ func hasGroupCopy(node *waBinary.Node) bool {
 		}
 	}
 	return false
+}
+
+// isPost reports whether a message is a post in a channel.
+func isPost(node *waBinary.Node) bool {
+	to, _ := node.Attrs["to"].(types.JID)
+	_, plain := node.GetOptionalChildByTag("plaintext")
+	return plain && to.Server == types.NewsletterServer
 }
 
 // people returns how many others are among those who get the key of a group's copy.

@@ -22,7 +22,8 @@ func (c *conn) peer(ctx context.Context, src types.MessageSource) (peer, error) 
 	return c.resolve(ctx, src.Sender, src.SenderAlt)
 }
 
-// place is where a message belongs: the chat, and the other person of a direct chat, or the sender in a group.
+// place is where a message belongs: the chat, and the other person of a direct chat, or the sender in a group. Nobody is
+// named in a channel.
 type place struct {
 	chat string
 	who  peer
@@ -30,20 +31,24 @@ type place struct {
 
 // place returns where a message belongs. known is false if the network does not say from whom it is.
 func (c *conn) place(ctx context.Context, src types.MessageSource) (at place, known bool, err error) {
+	if isOfChannel(src) {
+		at.chat, known = namedChat(src.Chat)
+		return at, known, nil
+	}
 	if !isOfGroup(src) {
 		at.who, err = c.peer(ctx, src)
 		at.chat = at.who.chat()
 		return at, !at.who.isEmpty(), err
 	}
 	at.who, err = c.resolve(ctx, src.Sender, src.SenderAlt)
-	at.chat, known = groupChat(src.Chat)
+	at.chat, known = namedChat(src.Chat)
 	return at, known && (src.IsFromMe || !at.who.isEmpty()), err
 }
 
 // chatOf returns the chat with an address: of a group or of a person. known is false for other addresses.
 func (c *conn) chatOf(ctx context.Context, address types.JID) (chat string, known bool, err error) {
 	if address.Server == types.GroupServer {
-		chat, known = groupChat(address)
+		chat, known = namedChat(address)
 		return chat, known, nil
 	}
 	p, err := c.resolve(ctx, address, types.EmptyJID)
@@ -58,9 +63,17 @@ func (at *place) to() string {
 	return ""
 }
 
-// groupChat returns the chat of a group; ok is false if its name cannot be one of a group.
-func groupChat(group types.JID) (chat string, ok bool) {
-	chat, err := postern.ParseChat(group.ToNonAD().String())
+// sender is the network's most stable name for who wrote a message. A channel writes itself.
+func (at *place) sender() string {
+	if postern.IsChannel(at.chat) {
+		return at.chat
+	}
+	return at.who.sender()
+}
+
+// namedChat returns the chat of a group or a channel; ok is false if its name cannot be one.
+func namedChat(address types.JID) (chat string, ok bool) {
+	chat, err := postern.ParseChat(address.ToNonAD().String())
 	return chat, err == nil
 }
 

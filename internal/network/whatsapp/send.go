@@ -12,6 +12,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/content"
 	"postern/internal/network/whatsapp/keys"
+	"postern/internal/network/whatsapp/live"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -72,7 +73,7 @@ func (c *conn) unencrypted(ctx context.Context, to types.JID) error {
 	return &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
 }
 
-// recipient returns the network's address of a chat: that of the group, or the LID of a person. A
+// recipient returns the network's address of a chat: that of the group or channel, or the LID of a person. A
 // number without a LID is not on the network.
 func (c *conn) recipient(ctx context.Context, chat string) (types.JID, error) {
 	if lid, ok := strings.CutPrefix(chat, "lid:"); ok && isDigits(lid) {
@@ -80,6 +81,9 @@ func (c *conn) recipient(ctx context.Context, chat string) (types.JID, error) {
 	}
 	if group, ok := strings.CutPrefix(chat, "group:"); ok {
 		return types.NewJID(group, types.GroupServer), nil
+	}
+	if channel, ok := live.ChannelAddress(chat); ok {
+		return channel, nil
 	}
 	digits, ok := strings.CutPrefix(chat, "+")
 	if !ok || !isDigits(digits) {
@@ -176,11 +180,26 @@ func rejected(err error, to types.JID) error {
 	if code == http.StatusForbidden && to.Server == types.GroupServer {
 		return notInGroup()
 	}
+	if to.Server == types.NewsletterServer {
+		return postRefused(code)
+	}
 	if code == reachoutLimit {
 		const detail = "the network does not let this account write to people who never wrote to it (463)"
 		return &network.Rejected{Code: postern.RestrictedSender, Detail: detail}
 	}
 	detail := "the network refused the message with code " + strconv.Itoa(code)
+	return &network.Rejected{Code: postern.NetworkRejected, Detail: detail}
+}
+
+// postRefused is the refusal of a post in a channel.
+func postRefused(code int) error {
+	detail := "the network refused the post with code " + strconv.Itoa(code)
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		detail = "only administrators of the channel can post in it (" + strconv.Itoa(code) + ")"
+	case http.StatusNotFound:
+		detail = "there is no such channel (404)"
+	}
 	return &network.Rejected{Code: postern.NetworkRejected, Detail: detail}
 }
 
@@ -218,7 +237,7 @@ func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Messag
 // false if that is another one.
 func (v *run) again(ctx context.Context, asked types.JID, chat string) (address types.JID, ok bool) {
 	if asked.Server == types.GroupServer {
-		group, known := groupChat(asked)
+		group, known := namedChat(asked)
 		return asked.ToNonAD(), known && group == chat
 	}
 	p, err := v.resolve(ctx, asked, types.EmptyJID)

@@ -102,6 +102,9 @@ func (s *session) Unlink(ctx context.Context) error {
 // Groups returns the groups of the account.
 func (s *session) Groups() network.Groups { return live.Groups{Enter: s.enter} }
 
+// Channels returns the channels of the network.
+func (s *session) Channels() network.Channels { return live.Channels{Enter: s.enter} }
+
 // enter returns the client of the live connection.
 func (s *session) enter() (cli *whatsmeow.Client, leave func(), ok bool) {
 	c := s.liveConn()
@@ -273,6 +276,9 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return err == nil && v.stores(ctx, u)
 	case *events.GroupInfo:
 		return v.groupChanged(ctx, evt)
+	case *events.NewsletterJoin:
+		one, ok := live.ChannelOf(&evt.NewsletterMetadata)
+		return !ok || v.stores(ctx, network.ChannelFollowed{Channel: one})
 	case *events.NotifyAccountReachoutTimelock:
 		return v.stores(ctx, network.NewChats{Allowed: !evt.IsActive, Until: evt.TimeEnforcementEnds.Time})
 	case *events.Connected:

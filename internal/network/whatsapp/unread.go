@@ -103,7 +103,7 @@ func (v *run) storeUnread(ctx context.Context, src types.MessageSource, u networ
 	if !known {
 		return true
 	}
-	u.Sender, u.ChatID, u.From, u.FromLID = at.who.sender(), at.chat, at.who.phone(), at.who.lid
+	u.Sender, u.ChatID, u.From, u.FromLID = at.sender(), at.chat, at.who.phone(), at.who.lid
 	return v.stores(ctx, u)
 }
 

@@ -60,6 +60,7 @@ type File struct {
 	Size      int64  `json:"size,omitempty"`      // bytes of the file; 0 if they are not known
 	KeyTime   int64  `json:"keyTime,omitempty"`   // Unix time at which the key was made
 	Thumbnail []byte `json:"thumbnail,omitempty"` // of a received video; see [network.Ref]
+	Plain     bool   `json:"plain,omitempty"`     // of a post in a channel: it is not encrypted, and has no key
 }
 
 // Ref returns the reference to the file.
@@ -80,9 +81,20 @@ func ParseRef(ref network.Ref) (f File, ok bool) {
 func (f File) isComplete() bool {
 	switch f.Class {
 	case ClassImage, ClassVideo, ClassAudio, ClassDocument:
-		return IsPath(f.Path) && len(f.Key) == hashSize && len(f.SHA256) == hashSize && len(f.EncSHA256) == hashSize
+		sealed := len(f.Key) == hashSize && len(f.EncSHA256) == hashSize
+		return IsPath(f.Path) && len(f.SHA256) == hashSize && (sealed || f.Plain)
 	}
 	return false
+}
+
+// Posted returns the file of a post in a channel, as a message describes it.
+func Posted(ref network.Ref) network.Ref {
+	var f File
+	if json.Unmarshal(ref, &f) != nil || f.Key != nil || f.EncSHA256 != nil {
+		return ref
+	}
+	f.Plain = true
+	return f.Ref()
 }
 
 // IsPath reports whether s can be the path of a file on the network.

@@ -223,6 +223,7 @@ func setTimer(ctx context.Context, cli *whatsmeow.Client, jid types.JID, seconds
 func refusal(err error) error {
 	var iq *whatsmeow.IQError
 	var refused *network.GroupRefused
+	var inJSON types.GraphQLError
 	switch {
 	case err == nil:
 		return nil
@@ -234,6 +235,8 @@ func refusal(err error) error {
 		return network.ErrNotConnected
 	case errors.As(err, &iq) && iq.Code/100 == 4:
 		return &network.GroupRefused{Why: refusals(iq.Code)}
+	case errors.As(err, &inJSON) && inJSON.Extensions.ErrorCode/100 == 4:
+		return &network.GroupRefused{Why: refusals(inJSON.Extensions.ErrorCode)}
 	}
 	return errNoAnswer
 }
