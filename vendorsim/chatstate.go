@@ -15,6 +15,7 @@ type ChatSettings struct {
 	Archived   bool      `json:"archived"`
 	Muted      bool      `json:"muted"`
 	MutedUntil time.Time `json:"mutedUntil"` // zero: for ever, if it is muted
+	ReadUntil  time.Time `json:"readUntil"`  // when the last message was sent that the chat was marked as read with
 }
 
 // chatAddress is the address of a chat: with a number, or of the group with an id.
@@ -106,6 +107,9 @@ func (s *appState) setChats(mutations []appstate.Mutation) {
 			if end := m.Action.GetMuteAction().GetMuteEndTimestamp(); set.Muted && end > 0 {
 				set.MutedUntil = time.UnixMilli(end).UTC()
 			}
+		case appstate.IndexMarkChatAsRead:
+			read := m.Action.GetMarkChatAsReadAction()
+			set.ReadUntil = time.Unix(read.GetMessageRange().GetLastMessageTimestamp(), 0).UTC()
 		default:
 			continue
 		}

@@ -24,6 +24,13 @@ const (
 //	GET  /ledger?after=N&limit=M                      answers {"data": [Entry…], "next": N}
 //	GET  /shown?number=+…                             answers {"data": [Shown…]}
 //
+//	POST /groups/messages {"group", "from", Content…} answers {"networkId"}
+//	POST /groups/changes  {"group", "by", GroupChange…}
+//	GET  /groups?number=+…                            answers {"data": [Group…]}
+//	POST /chats     {"account", "chat", "archived", "muted", "readUntil"}  on the account's phone
+//	GET  /chats?number=+…                             answers {"data": {chat: ChatSettings}}
+//	POST /contacts  {"account", "number", "name"}     in the address book of the account's phone
+//
 //	POST /media?account=+…&type=image                 the file itself; answers {"media": Media}
 //	GET  /media?number=+…&networkId=…                 answers the file that a phone shows
 //	POST /reactions {"account", "by", "target", "emoji"}
@@ -70,6 +77,12 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /passkeys/answer", control(api.answerPasskey))
 	mux.HandleFunc("POST /passkeys/faults", control(api.failPasskey))
 	mux.HandleFunc("GET /passkeys/code", api.showPasskeyCode)
+	mux.HandleFunc("POST /groups/messages", control(api.writeInGroup))
+	mux.HandleFunc("POST /groups/changes", control(api.changeGroup))
+	mux.HandleFunc("GET /groups", api.listGroups)
+	mux.HandleFunc("POST /chats", control(api.setChat))
+	mux.HandleFunc("GET /chats", api.listChats)
+	mux.HandleFunc("POST /contacts", control(api.saveContact))
 	mux.HandleFunc("GET /accounts", api.listAccounts)
 	mux.HandleFunc("GET /shown", api.listShown)
 	mux.HandleFunc("GET /ledger", api.listLedger)

@@ -54,7 +54,7 @@
 // Messages between two users, their files and linking are simulated completely, also with a passkey
 // ([Vendor.RequirePasskey]). It is an assumption
 // that the vendor refuses the key bundle of a client whose code was entered wrong. Of the app state,
-// phones change and show only stars; companions may change all of it, and the real vendor would not
-// notice a wrong MAC, because it has no keys. Groups and history are not simulated; their queries get
-// an empty answer. The simulation is based on whatsmeow only, so the real vendor may behave differently.
+// phones change and show stars, names, the address book, and which chats are archived, muted or read; companions may
+// change all of it, and the real vendor would not notice a wrong MAC, because it has no keys. The simulation is based
+// on whatsmeow only, so the real vendor may behave differently.
 package vendorsim

@@ -16,9 +16,15 @@ import (
 var (
 	// ErrUnknownGroup is returned for a group that does not exist.
 	ErrUnknownGroup = errors.New("no such group")
+	// ErrTooManyMembers is returned for a group that no stanza could describe.
+	ErrTooManyMembers = errors.New("too many members")
 	// ErrNotMember is returned for a number that is not in a group.
 	ErrNotMember = errors.New("not a member of the group")
 )
+
+// maxMembers is how many members a group may have. A list of the protocol has at most 65,535 nodes, and the one that
+// describes a group has its settings, too.
+const maxMembers = 65_500
 
 // Group is a chat of several people.
 type Group struct {
@@ -102,8 +108,11 @@ func (v *Vendor) CreateGroup(subject string, members ...string) (Group, error) {
 		}
 		known[n] = true
 	}
-	if len(s.Members) == 0 {
+	switch {
+	case len(s.Members) == 0:
 		return Group{}, fmt.Errorf("%w: a group needs one", ErrNotMember)
+	case len(s.Members) > maxMembers:
+		return Group{}, fmt.Errorf("%w: %d, at most %d", ErrTooManyMembers, len(s.Members), maxMembers)
 	}
 	s.Admins = s.Members[:1:1]
 	v.mu.Lock()

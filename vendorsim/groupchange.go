@@ -164,6 +164,9 @@ func (v groupChats) addMembers(g *group, by number, c GroupChange, failed map[nu
 			added = append(added, n)
 		}
 	}
+	if len(g.saved.Members)+len(added) > maxMembers {
+		return ErrTooManyMembers
+	}
 	v.enter(g, by, added, "")
 	return nil
 }
@@ -224,7 +227,7 @@ func (v groupChats) removeMembers(g *group, by number, c GroupChange, failed map
 func (v groupChats) leave(g *group, by number, gone []number) {
 	before := slices.Clone(g.saved.Members)
 	isGone := func(n number) bool { return slices.Contains(gone, n) }
-	g.saved.Members = slices.DeleteFunc(g.saved.Members, isGone)
+	g.saved.Members = slices.DeleteFunc(slices.Clone(g.saved.Members), isGone)
 	g.saved.Admins = slices.DeleteFunc(g.saved.Admins, isGone)
 	v.tell(g, before, by, participantsNode("remove", gone))
 	if len(g.saved.Admins) == 0 && len(g.saved.Members) > 0 {

@@ -45,6 +45,10 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 	if err == nil && g.saved.AnnounceOnly && !g.isAdmin(account) {
 		err = ErrNotAllowed
 	}
+	var members []number
+	if err == nil {
+		members = slices.Clone(g.saved.Members)
+	}
 	v.mu.Unlock()
 	if err != nil {
 		c.ack(n, waBinary.Attrs{"error": 403})
@@ -56,9 +60,9 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 		v.messages.ackMessage(c, n, m)
 		return
 	}
-	content, readers := v.read(ctx, cp, g, m)
+	content, readers := v.read(ctx, cp, members, m)
 	v.mu.Lock()
-	v.book(g, account, m, content, readers)
+	v.missed(v.book(g, account, m, content, readers), members, m, readers)
 	for _, p := range m.parts {
 		if p.device != 0 {
 			v.forward(cp, m, p)
@@ -74,9 +78,11 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 }
 
 // read decrypts a message on the phones of all members, and returns who could read it.
-func (v groupChats) read(ctx context.Context, cp *companion, g *group, m outbound) (c Content, readers []number) {
+func (v groupChats) read(
+	ctx context.Context, cp *companion, members []number, m outbound,
+) (c Content, readers []number) {
 	c = Content{Type: TypeUnreadable}
-	for _, n := range g.saved.Members {
+	for _, n := range members {
 		i := slices.IndexFunc(m.parts, func(p part) bool { return p.number == n && p.device == 0 })
 		if m.retry && i < 0 {
 			continue
@@ -126,7 +132,7 @@ func (v groupChats) readOn(ctx context.Context, n number, cp *companion, m outbo
 
 // book adds a message of a companion to the ledger, and shows it on the phones that could read it. The caller holds
 // v.mu.
-func (v groupChats) book(g *group, account number, m outbound, c Content, readers []number) {
+func (v groupChats) book(g *group, account number, m outbound, c Content, readers []number) *Entry {
 	entry, _ := v.records.enter(Entry{
 		Account: account.String(), Group: g.saved.ID, Direction: Outbound, NetworkID: m.id, Content: c,
 	})
@@ -141,6 +147,18 @@ func (v groupChats) book(g *group, account number, m outbound, c Content, reader
 			})
 		}
 	}
+	return entry
+}
+
+// missed records which members could not read a message to a group; of a new copy, who still could not. The caller
+// holds v.mu.
+func (v groupChats) missed(e *Entry, members []number, m outbound, readers []number) {
+	missing := numbersOf(members)
+	if m.retry {
+		missing = slices.Clone(e.Missing)
+	}
+	e.Missing = slices.DeleteFunc(missing, func(who string) bool { return slices.Contains(readers, number(who[1:])) })
+	v.records.saveEntry(e)
 }
 
 // confirm lets a member confirm a message, as its manners are. The caller holds v.mu.

@@ -94,7 +94,7 @@ func (v groupChats) fanOut(ctx context.Context, p *phone, g *group, t text) erro
 	}
 	holders := slices.Clone(g.saved.Holders[t.From])
 	v.mu.Unlock()
-	copies := make([]*delivery, len(targets))
+	copies, damaged := make([]*delivery, len(targets)), map[number]bool{}
 	for i, cp := range targets {
 		var own []waBinary.Node
 		if name := cp.name(); !slices.Contains(holders, name) {
@@ -106,7 +106,7 @@ func (v groupChats) fanOut(ctx context.Context, p *phone, g *group, t text) erro
 		}
 		whole := sealed
 		if p.suffers(t, cp, FaultGarble) {
-			whole.Content = garbled(content(sealed))
+			whole.Content, damaged[cp.account.number] = garbled(content(sealed)), true
 		}
 		copies[i] = t.inGroup(cp, append(own, whole))
 	}
@@ -115,6 +115,9 @@ func (v groupChats) fanOut(ctx context.Context, p *phone, g *group, t text) erro
 	g.saved.Holders[t.From] = holders
 	v.put(groupKey(g.saved.ID), g.saved)
 	v.records.bookInGroup(g, t.shown())
+	for n := range damaged {
+		v.records.disturbed(n, t.ID)
+	}
 	for i, cp := range targets {
 		v.queues.deliver(cp, copies[i])
 	}
@@ -133,7 +136,7 @@ func (t text) inGroup(cp *companion, encs []waBinary.Node) *delivery {
 		"addressing_mode": "lid", "id": t.ID, "t": t.At.Unix(), "notify": cmp.Or(t.Name, t.From.name()),
 	}
 	if !t.Hidden {
-		attrs["participant_pn"] = t.From.pn()
+		attrs["participant_pn"] = t.claimed().pn()
 	}
 	last := len(encs) - 1
 	children := append(stanzaOf(t.message()).mark(attrs, withOwnAttrs(encs[last])), t.verified(attrs)...)

@@ -45,6 +45,12 @@ type Entry struct {
 	Copies      int        `json:"copies"`             // how many times it arrived: 1 and one per resend
 	// Refused is the code with which a companion refused an inbound message, 0 for none.
 	Refused int `json:"refused,omitempty"`
+	// AskedAt is when a companion first asked for another copy of an inbound message, because it could not decrypt it.
+	AskedAt *time.Time `json:"askedAt,omitempty"`
+	// Disturbed is true for an inbound message that a fault has damaged or sent out of its turn.
+	Disturbed bool `json:"disturbed,omitempty"`
+	// Missing are the members of the group whose phones could not decrypt an outbound message yet.
+	Missing []string `json:"missing,omitempty"`
 }
 
 type entryKey struct {

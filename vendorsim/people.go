@@ -1,6 +1,9 @@
 package vendorsim
 
 import (
+	"cmp"
+	"strings"
+
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waVnameCert"
 	"google.golang.org/protobuf/proto"
@@ -10,6 +13,7 @@ import (
 type person struct {
 	hidden   bool   // it names the person by the hidden address only
 	business string // the name that it has verified; "" for a person
+	claims   number // the number by which it names the person instead; "" for the own one
 }
 
 // Hide makes the network name a number by its hidden address only, or ends that.
@@ -20,6 +24,11 @@ func (v *Vendor) Hide(num string, hidden bool) error {
 // Verify gives a number the verified name of a business; "" takes it away.
 func (v *Vendor) Verify(num, name string) error {
 	return v.people.change(num, func(p *person) { p.business = name })
+}
+
+// Claim makes the network name a person by another number than its own, beside the hidden address; "" ends that.
+func (v *core) Claim(num, other string) error {
+	return v.people.change(num, func(p *person) { p.claims = number(strings.TrimPrefix(other, "+")) })
 }
 
 func (v people) change(num string, change func(*person)) error {
@@ -52,8 +61,11 @@ func (v people) hides(n number) bool {
 // introduce sets what the network tells of the sender of a text. The caller holds v.mu.
 func (v people) introduce(t *text) {
 	p := v.persons[t.From]
-	t.Name, t.Hidden, t.Business = v.profiles[t.From].Name, p.hidden, p.business
+	t.Name, t.Hidden, t.Business, t.Claims = v.profiles[t.From].Name, p.hidden, p.business, p.claims
 }
+
+// claimed is the number by which the network names the sender.
+func (t text) claimed() number { return cmp.Or(t.Claims, t.From) }
 
 // verified returns the children of a message that tell the verified name of its sender.
 func (t text) verified(attrs waBinary.Attrs) []waBinary.Node {

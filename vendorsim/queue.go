@@ -96,6 +96,10 @@ func (v queues) transmit(c *conn, d *delivery) {
 		c.held = d
 		return
 	}
+	if c.held != nil {
+		v.records.disturbed(a.number, d.ID)
+		v.records.disturbed(a.number, c.held.ID)
+	}
 	c.push(outgoing{data: d.Node})
 	if v.faults.takeFault(a, FaultDuplicate) {
 		c.push(outgoing{data: d.Node})

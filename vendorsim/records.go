@@ -52,6 +52,24 @@ func (v records) known(account number, id string) copyState {
 	}
 }
 
+// disturbed records that a fault has damaged an inbound message, or has sent it out of its turn. The caller holds v.mu.
+func (v records) disturbed(account number, id string) {
+	if e := v.entry(account, Inbound, id); e != nil && !e.Disturbed {
+		e.Disturbed = true
+		v.saveEntry(e)
+	}
+}
+
+// askedFor records that a companion asks for another copy of an inbound message.
+func (v records) askedFor(account number, id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.entry(account, Inbound, id); e != nil && e.AskedAt == nil {
+		e.AskedAt = stamp()
+		v.saveEntry(e)
+	}
+}
+
 // countCopy counts another copy of a message that a companion sent.
 func (v records) countCopy(account number, id string) {
 	v.mu.Lock()

@@ -19,6 +19,7 @@ const maxRetries = 10
 func (v retries) handleRetry(ctx context.Context, cp *companion, from types.JID, writer number, n *waBinary.Node) {
 	retry := n.GetChildByTag("retry")
 	id := attr(&retry, "id")
+	v.records.askedFor(cp.account.number, id)
 	if from.Device != 0 {
 		v.relayRetry(cp, writer, from.Device, n)
 		return

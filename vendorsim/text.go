@@ -26,6 +26,7 @@ type text struct {
 	Name     string    `json:"name,omitempty"`     // the sender's push name; "" means the default of the number
 	Hidden   bool      `json:"hidden,omitempty"`   // the network does not tell the sender's number
 	Business string    `json:"business,omitempty"` // the sender's verified name
+	Claims   number    `json:"claims,omitempty"`   // the number by which the network names the sender, if it is another
 	Peer     bool      `json:"peer,omitempty"`     // from the phone to a companion of its account, in no chat
 }
 
@@ -224,7 +225,7 @@ func (t text) node(cp *companion, enc waBinary.Node, marks stanza) waBinary.Node
 		attrs["recipient"] = t.To.lid()
 		attrs["peer_recipient_pn"] = t.To.pn()
 	case !t.Hidden:
-		attrs["sender_pn"] = t.From.pn()
+		attrs["sender_pn"] = t.claimed().pn()
 	}
 	return waBinary.Node{Tag: "message", Attrs: attrs, Content: append(marks.mark(attrs, enc), t.verified(attrs)...)}
 }
