@@ -102,6 +102,18 @@ func (s SessionKeys) Get(ctx context.Context, account, kind, name string) (Sessi
 	return k, err
 }
 
+// GetMany returns those of the keys of a kind that exist.
+func (s SessionKeys) GetMany(ctx context.Context, account, kind string, names []string) (list []SessionKey, err error) {
+	err = s.db.Rows(ctx, `SELECT name, at, value FROM session_key WHERE account = $1 AND kind = $2
+		AND name IN `+s.db.InList(3), []any{account, kind, textList(names)}, func(r *sql.Rows) error {
+		k := SessionKey{Kind: kind}
+		err := r.Scan(&k.Name, &k.At, &k.Value)
+		list = append(list, k)
+		return err
+	})
+	return list, err
+}
+
 // List returns the keys of a kind whose names begin with a prefix, ordered by the bytes of
 // their names (on PostgreSQL the column needs COLLATE "C").
 func (s SessionKeys) List(ctx context.Context, account, kind, prefix string) ([]SessionKey, error) {

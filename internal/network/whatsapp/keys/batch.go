@@ -10,6 +10,7 @@ import (
 type batch struct {
 	ring    *Ring
 	records map[ref]record
+	known   map[ref]record // records that were read ahead
 }
 
 // batchKey is the context key of the batch of a decryption.
@@ -32,7 +33,25 @@ func (b *batch) get(ctx context.Context, k ref) (record, error) {
 	if rec, ok := b.records[k]; ok {
 		return rec, nil
 	}
+	if rec, ok := b.known[k]; ok {
+		return rec, nil
+	}
 	return b.ring.read(ctx, k)
+}
+
+// readAhead reads records of a kind with one query. Nobody else can change them before the batch ends.
+func (b *batch) readAhead(ctx context.Context, kind string, names []string) error {
+	found, err := b.ring.readMany(ctx, kind, names)
+	if err != nil {
+		return err
+	}
+	if b.known == nil {
+		b.known = make(map[ref]record, len(names))
+	}
+	for _, name := range names {
+		b.known[ref{kind, name}] = found[name]
+	}
+	return nil
 }
 
 func (b *batch) list(ctx context.Context, kind, prefix string) ([]namedRecord, error) {

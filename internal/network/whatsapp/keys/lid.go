@@ -45,6 +45,13 @@ func (s lids) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMappin
 }
 
 func (b *batch) putMappings(ctx context.Context, mappings []store.LIDMapping) error {
+	lids, numbers := make([]string, len(mappings)), make([]string, len(mappings))
+	for i, m := range mappings {
+		lids[i], numbers[i] = lidRef(m.LID.User).name, numberRef(m.PN.User).name
+	}
+	if err := errors.Join(b.readAhead(ctx, kindLID, lids), b.readAhead(ctx, kindNumber, numbers)); err != nil {
+		return err
+	}
 	for _, m := range mappings {
 		if !isMapping(m.LID, m.PN) {
 			continue

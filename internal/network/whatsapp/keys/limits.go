@@ -24,4 +24,6 @@ const (
 	contactChunk = 300
 	lidChunk     = 250
 	sessionChunk = 256 // a message to a big group changes thousands of sessions
+	// readOneByOne is how many records are read one by one, and cached: those of a person's devices.
+	readOneByOne = 8
 )

@@ -211,6 +211,37 @@ func (r *Ring) read(ctx context.Context, k ref) (record, error) {
 	return rec, nil
 }
 
+// readMany is read for records of a kind, by their names. More than a few are read with one query, and not cached: they
+// may be those of thousands of members of a group.
+func (r *Ring) readMany(ctx context.Context, kind string, names []string) (map[string]record, error) {
+	found := make(map[string]record, len(names))
+	var missing []string
+	for _, name := range names {
+		if rec, ok, _ := r.recall(ref{kind, name}); ok {
+			found[name] = rec
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) <= readOneByOne {
+		for _, name := range missing {
+			rec, err := r.read(ctx, ref{kind, name})
+			if err != nil {
+				return nil, err
+			}
+			found[name] = rec
+		}
+		return found, nil
+	}
+	rows, err := r.store.db.SessionKeys.GetMany(ctx, r.account, kind, missing)
+	for _, row := range rows {
+		if err == nil {
+			found[row.Name], err = r.open(row)
+		}
+	}
+	return found, err
+}
+
 // recall looks for a record in memory. It also returns the generation, for
 // remember.
 func (r *Ring) recall(k ref) (rec record, ok bool, generation uint64) {

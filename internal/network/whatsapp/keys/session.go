@@ -40,17 +40,35 @@ func (s *sessions) HasSession(ctx context.Context, address string) (bool, error)
 // with; those that do not exist are nil.
 func (s *sessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
 	list := make(map[string][]byte, len(addresses))
-	for _, address := range addresses {
-		session, err := s.GetSession(ctx, address)
-		if err != nil {
+	for chunk := range slices.Chunk(addresses, sessionChunk) {
+		if err := s.getSome(ctx, chunk, list); err != nil {
 			return nil, err
 		}
-		list[address] = session
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lent = maps.Clone(list) // whatsmeow encrypts one message at a time
 	return list, nil
+}
+
+// getSome adds some of the sessions to a list.
+func (s *sessions) getSome(ctx context.Context, addresses []string, list map[string][]byte) error {
+	names := sessionNames(addresses)
+	return run(ctx, s.ring, func() error {
+		found, err := s.ring.readMany(ctx, kindSession, names)
+		for i, address := range addresses {
+			list[address] = found[names[i]].value
+		}
+		return err
+	})
+}
+
+func sessionNames(addresses []string) []string {
+	names := make([]string, len(addresses))
+	for i, address := range addresses {
+		names[i] = sessionRef(address).name
+	}
+	return names
 }
 
 // PutSession stores a session.
@@ -77,6 +95,9 @@ func (s *sessions) PutManySessions(ctx context.Context, list map[string][]byte) 
 }
 
 func (s *sessions) putSome(ctx context.Context, b *batch, addresses []string, list map[string][]byte) error {
+	if err := b.readAhead(ctx, kindSession, sessionNames(addresses)); err != nil {
+		return err
+	}
 	for _, address := range addresses {
 		if err := s.checkLent(ctx, b, address); err != nil {
 			return err
