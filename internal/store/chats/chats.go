@@ -197,6 +197,10 @@ type Setting struct {
 func (t Table) Set(ctx context.Context, id postern.DeviceID, list []Setting) error {
 	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error {
 		for _, s := range list {
+			chat, err := current(tx, id, s.ChatID)
+			if err != nil {
+				return err
+			}
 			archived, muted := -1, postern.Time(-2) // neither is a value
 			if s.Archived != nil {
 				archived = bit(*s.Archived)
@@ -204,18 +208,29 @@ func (t Table) Set(ctx context.Context, id postern.DeviceID, list []Setting) err
 			if s.MutedUntil != nil {
 				muted = *s.MutedUntil
 			}
-			err := tx.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until)
+			err = tx.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until)
 				VALUES ($1, $2, CASE WHEN CAST($3 AS BIGINT) < 0 THEN 0 ELSE $3 END,
 				CASE WHEN CAST($4 AS BIGINT) < -1 THEN 0 ELSE $4 END) ON CONFLICT (device_id, chat_id) DO UPDATE SET
 				archived = CASE WHEN CAST($3 AS BIGINT) < 0 THEN chat_setting.archived ELSE $3 END,
 				muted_until = CASE WHEN CAST($4 AS BIGINT) < -1 THEN chat_setting.muted_until ELSE $4 END`,
-				id, s.ChatID, archived, muted)
+				id, chat, archived, muted)
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	})))
+}
+
+// current returns the chat that there is now with a person whom the network names by a LID: the number may have become
+// known since the caller looked.
+func current(tx *db.Tx, id postern.DeviceID, chat string) (ours string, err error) {
+	err = tx.Row(`SELECT c.number FROM device d JOIN contact_key k ON k.workspace_id = d.workspace_id
+		JOIN contact c ON c.id = k.contact_id WHERE d.id = $1 AND k.name = $2 AND c.number <> ''`, []any{id, chat}, &ours)
+	if errors.Is(err, sql.ErrNoRows) {
+		return chat, nil
+	}
+	return postern.ChatOfNumber(ours), err
 }
 
 func bit(on bool) int {

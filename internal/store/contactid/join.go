@@ -77,11 +77,18 @@ func (r row) known(d device) postern.KnownContact {
 	}.Complete()
 }
 
-// Join begins to move the messages of a chat to another one with the same person.
+// Join begins to move the messages of a chat to another one with the same person. What is set for a chat without
+// messages moves, too.
 func Join(t *db.Tx, id postern.DeviceID, from, to string) error {
+	if from == to {
+		return nil
+	}
 	has, err := hasMessages(t, id, from)
-	if err != nil || !has || from == to {
+	if err != nil {
 		return err
+	}
+	if !has {
+		return moveTimer(t, id, from, to)
 	}
 	err = t.Exec(`INSERT INTO chat_join (device_id, from_chat, to_chat) VALUES ($1, $2, $3)
 		ON CONFLICT (device_id, from_chat) DO UPDATE SET to_chat = excluded.to_chat`, id, from, to)
