@@ -157,7 +157,7 @@ func TestReadingOnThePhone(t *testing.T) {
 	})
 }
 
-// Messages that arrive while others mark the chat as read, on several servers, are counted exactly.
+// Messages that arrive while several callers mark the chat as read are counted exactly.
 func TestUnreadIsExactWhileOthersRead(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
 		v := newConversing(t, k)
@@ -293,12 +293,20 @@ func (v conversing) read(chat string) {
 	v.unread(chat, 0)
 }
 
-// What is damaged in the app state of one account is not believed, and read again; another account notices nothing.
+// What is damaged in the app state of one account is not believed, and read again. Another account stays connected, and
+// its settings follow its phone meanwhile.
 func TestDamagedSettingsOfChatsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	v := newConversing(t, k)
 	v.write(ann, 1)
+	other := conversing{t, k, k.Workspace("growth"), postern.Device{}}
+	other.d = other.c.Link("+15550001112")
+	if _, err := k.VendorOf(other.c.Workspace).Send(t.Context(), "+15550001112", ann, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	other.unread(ann, 1)
+	connected := other.c.Device(other.d.ID).ConnectedAt
 	v.c.Call("POST", path(v.d, "/chats/"+ann+"/archive"), map[string]any{"archived": true}, 200, nil)
 	for damage := range 5 {
 		fault := fmt.Sprintf("%s:%d", vendorsim.FaultStateDamaged, damage)
@@ -310,5 +318,32 @@ func TestDamagedSettingsOfChatsAreReadAgain(t *testing.T) {
 		v.c.Call("POST", path(v.d, "/resume"), nil, 200, nil)
 		v.c.Await(v.d.ID, postern.Connected)
 		v.setting(ann, damage%2 == 1, damage%2 == 1)
+		on := damage%2 == 0
+		if err := k.VendorOf(other.c.Workspace).PhoneChats().Archive(t.Context(), "+15550001112", ann, on); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "the other account's setting", func() (bool, any) {
+			got := other.chat(ann).Archived
+			return got == on, got
+		})
 	}
+	if now := other.c.Device(other.d.ID); now.Status != postern.Connected || now.ConnectedAt != connected {
+		t.Errorf("the other device is %s since %s, and was connected since %s", now.Status, now.ConnectedAt, connected)
+	}
+}
+
+// What the phone sets for the chat with a person who has not written yet, whom it names by a hidden address, is that of
+// the chat with the number.
+func TestSettingsOfAChatThatBeginsLater(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		v := newConversing(t, k)
+		v.write(ann, 1)
+		v.phoneSets(ben, true)
+		v.phoneSets(ann, true)
+		v.setting(ann, true, true) // the one before is read, too
+		v.write(ben, 1)
+		v.setting(ben, true, true)
+		v.phoneSets(ben, false)
+		v.setting(ben, false, false)
+	})
 }

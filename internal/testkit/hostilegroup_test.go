@@ -1,6 +1,7 @@
 package testkit_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -87,6 +88,49 @@ func TestHostileNotices(t *testing.T) {
 		c.Call("GET", path(d, "/groups"), nil, 200, &list)
 		if len(list.Data) != 1 || list.Data[0].Subject != "Support" || list.Data[0].Size != 2 {
 			t.Errorf("the groups are %+v", list)
+		}
+	})
+}
+
+// The largest group that a stanza can describe, of which the account learns when it is linked and by a notice, is cut to
+// what groups of the network have. A member writes in it, and an account of another workspace receives meanwhile. No
+// client can be told of 100,000 members: a list of the protocol has at most 65,535 nodes.
+func TestLargestGroupOfAStanza(t *testing.T) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c, other := k.Workspace("growth"), k.Workspace("growth")
+		hooks, others := c.Receive("message.received", "group.*"), other.Receive("message.received")
+		other.Link("+15550001112")
+		crowd := make([]string, 100_000)
+		for i := range crowd {
+			crowd[i] = fmt.Sprintf("+1557%07d", i)
+		}
+		if _, err := k.Vendor.CreateGroup("All", crowd...); !errors.Is(err, vendorsim.ErrTooManyMembers) {
+			t.Errorf("a group of %d: %v", len(crowd), err)
+		}
+		crowd = append(crowd[:65_499:65_499], phone)
+		first, _ := newGroup(t, k, crowd...)
+		d := c.Link(phone)
+		known := func(n int) {
+			t.Helper()
+			testkit.Eventually(t, fmt.Sprint(n, " groups"), func() (bool, any) {
+				var list struct{ Data []postern.GroupSummary }
+				c.Call("GET", path(d, "/groups"), nil, 200, &list)
+				return len(list.Data) == n && list.Data[0].Size == 5000, list
+			})
+		}
+		known(1)
+		newGroup(t, k, crowd...)
+		if _, err := k.VendorOf(other.Workspace).Send(t.Context(), "+15550001112", ann, "meanwhile"); err != nil {
+			t.Fatal(err)
+		}
+		others.AwaitCount(postern.MessageReceived, 1)
+		known(2)
+		hooks.AwaitCount(postern.GroupJoined, 1)
+		writeIn(t, k, first, crowd[len(crowd)-2], "I am here")
+		hooks.AwaitCount(postern.MessageReceived, 1)
+		arrives(t, k, hooks, phone, 2)
+		if now := c.Device(d.ID); now.Status != postern.Connected {
+			t.Errorf("the device is %s (%s)", now.Status, now.StatusReason)
 		}
 	})
 }
