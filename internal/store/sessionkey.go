@@ -102,14 +102,18 @@ func (s SessionKeys) Get(ctx context.Context, account, kind, name string) (Sessi
 	return k, err
 }
 
-// GetMany returns those of the keys of a kind that exist.
+// GetMany returns those of the keys of a kind that exist. It looks for each name: PostgreSQL would otherwise read all keys
+// of the kind while it has no statistics of them, and those of a group that was just learned are many.
 func (s SessionKeys) GetMany(ctx context.Context, account, kind string, names []string) (list []SessionKey, err error) {
-	err = s.db.Rows(ctx, `SELECT name, at, value FROM session_key WHERE account = $1 AND kind = $2
-		AND name IN `+s.db.InList(3), []any{account, kind, textList(names)}, func(r *sql.Rows) error {
+	const its = ` FROM session_key k WHERE k.account = $1 AND k.kind = $2 AND k.name = n.name)`
+	err = s.db.Rows(ctx, `WITH named (name) AS `+s.db.InList(3)+` SELECT n.name, coalesce((SELECT k.at`+its+`, 0),
+		(SELECT k.value`+its+` FROM named n`, []any{account, kind, textList(names)}, func(r *sql.Rows) error {
 		k := SessionKey{Kind: kind}
-		err := r.Scan(&k.Name, &k.At, &k.Value)
+		if err := r.Scan(&k.Name, &k.At, &k.Value); err != nil || k.Value == nil {
+			return err
+		}
 		list = append(list, k)
-		return err
+		return nil
 	})
 	return list, err
 }
