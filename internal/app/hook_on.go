@@ -93,5 +93,22 @@ func (h saboteurHost) Update(ctx context.Context, u network.Update) error {
 	if in, ok := u.(network.Inbound); ok && failpoint.Makes(failpoint.NeverTake) && failpoint.Chosen(in.NetworkID) {
 		return errors.New("never")
 	}
+	switch n := u.(type) {
+	case network.ChatsSet:
+		if failpoint.Makes(failpoint.ForgetSetting) {
+			return nil
+		}
+	case network.GroupUpdate:
+		if failpoint.Makes(failpoint.LoseChange) {
+			return nil
+		}
+		if n.Change.Subject != nil && failpoint.Makes(failpoint.InventChange) {
+			other := n
+			other.Change.Subject = new(*n.Change.Subject + "!")
+			if err := h.Host.Update(ctx, other); err != nil {
+				return err
+			}
+		}
+	}
 	return h.Host.Update(ctx, u)
 }

@@ -46,8 +46,14 @@ func deedOf(message string, v Entry) deed {
 func (j *judging) actions() {
 	rows := map[deed][]Action{}
 	for _, a := range j.State.Actions {
-		if id := j.targets[target{a.Device, a.Chat, a.About}]; id != "" && a.Direction == "outbound" {
-			d := deed{id, a.Kind, a.Text, false}
+		id := j.targets[target{a.Device, a.Chat, a.About}]
+		switch d := (deed{id, a.Kind, a.Text, false}); {
+		case id == "" || a.Direction != "outbound":
+		case a.Kind == readMark:
+			j.marked(a)
+		case a.Phone:
+			rows[d] = append(rows[d], a)
+		default:
 			rows[d] = append(rows[d], a)
 			j.left(d, a)
 		}
@@ -57,6 +63,19 @@ func (j *judging) actions() {
 	j.reports(rows, done)
 	j.shown(done)
 	j.chats()
+}
+
+// readMark is the kind of the action that tells senders that their messages were read. Its effect is judged by what is
+// unread.
+const readMark = "read"
+
+// marked checks that an action that marks messages as read has come to its end.
+func (j *judging) marked(a Action) {
+	if a.Status == "queued" || a.Status == "sending" {
+		j.report(Unfinished, a.ID, "the %s is %s", a.Kind, a.Status)
+	} else if a.Status != "sent" {
+		j.report(WrongEnd, a.ID, "the %s is %s", a.Kind, a.Status)
+	}
 }
 
 // left checks that an accepted action has reached a phone.
@@ -89,8 +108,10 @@ func (j *judging) requests(rows map[deed][]Action) {
 		if c.Act != nil {
 			tried[deed{c.Act.Message, c.Act.Kind, c.Act.Text, false}]++
 		}
-		if c.Acted != nil {
-			accepted[deed{c.Acted.Message, c.Acted.Kind, c.Acted.Text, false}]++
+		if a := c.Acted; a != nil && !a.Phone {
+			accepted[deed{a.Message, a.Kind, a.Text, false}]++
+		} else if a != nil && len(rows[deed{a.Message, a.Kind, a.Text, false}]) == 0 {
+			j.report(SettingOff, a.Message, "the %s of the phone is not there", a.Kind)
 		}
 	}
 	for d, n := range accepted {
@@ -110,6 +131,11 @@ func (j *judging) requests(rows map[deed][]Action) {
 // arrivals returns what was done, in the vendor's order, and checks that what the vendor has of the
 // gateway's actions was asked for, under one id.
 func (j *judging) arrivals(rows map[deed][]Action) (done []deed) {
+	for d, list := range rows {
+		if slices.ContainsFunc(list, func(a Action) bool { return a.Phone }) {
+			done = append(done, d)
+		}
+	}
 	for _, v := range j.Vendor {
 		if !isAction(v.Type) {
 			continue

@@ -159,6 +159,9 @@ func (d *driver) actOn(ctx context.Context, s subject, own, end bool) {
 			return
 		}
 	}
+	if !own && s.inbound && !end && d.w.opts.Changes { // a message that may be deleted shows no star
+		d.starOnPhone(s)
+	}
 }
 
 // actors is how many act at once on the messages that a device sends, and on those that it receives.

@@ -38,7 +38,7 @@ func TestNothingIsLostOrDoubledByKills(t *testing.T) {
 	}
 	w := newWorld(t, options{
 		Bin: bin, Devices: 10, Callers: 3, Room: 40, Seed: seedOrClock(), Stumble: true, Faults: faults(),
-		Sweep: true,
+		Sweep: true, Changes: true,
 	})
 	var m *mix
 	if *mixed {
@@ -91,6 +91,9 @@ func (w *world) provesSomething(e chaos.Evidence, m *mix) {
 	for _, act := range actsToSee {
 		proof["action: "+act] = 0
 	}
+	for _, what := range groupsToSee() {
+		proof[what] = map[bool]int{true: 1}[w.driver.hasSeen(what)]
+	}
 	for _, a := range e.State.Actions {
 		proof["action: "+a.Direction+" "+a.Kind]++
 	}
@@ -113,8 +116,14 @@ var actsToSee = []string{
 // lacks reports whether the run has not met yet what happens in a few messages of a hundred, or less.
 func (w *world) lacks() bool {
 	resent := slices.ContainsFunc(w.ledger(), func(e chaos.Entry) bool { return e.Copies > 1 })
-	return !resent || slices.ContainsFunc(actsToSee, func(act string) bool { return !w.driver.hasSeen(act) })
+	return !resent || slices.ContainsFunc(slices.Concat(actsToSee, groupsToSee()), func(act string) bool {
+		return !w.driver.hasSeen(act)
+	})
 }
+
+// killsPerChange is at how many kills the harness waits once until the gateway has made a change that it was asked for.
+// For that a device must be connected, and few are so soon after a kill.
+const killsPerChange = 3
 
 // meanFlow is how many messages come to their end between two kills, on average.
 const meanFlow = 200
@@ -135,6 +144,9 @@ func (w *world) killAgainAndAgain() {
 	for n := 0; more(n); n++ {
 		enough := w.driver.done() + r.Int64N(2*meanFlow)
 		w.await("messages to come to their end", func() bool { return w.driver.done() >= enough })
+		if changed := w.driver.byAPI.Load(); n%killsPerChange == killsPerChange-1 {
+			w.await("a device to be connected, and changed", func() bool { return w.driver.byAPI.Load() > changed })
+		}
 		<-time.After(time.Duration(r.Int64N(int64(lateness))))
 		w.kill()
 		if r.IntN(6) == 0 {

@@ -46,6 +46,7 @@ type driver struct {
 	repeats, broken, faults atomic.Int64
 	discarded               atomic.Int64 // files that were uploaded and deleted
 	throttled               atomic.Int64 // answers that the rate is exceeded
+	changes, byAPI          atomic.Int64 // of groups and settings, and those that the gateway was asked for and made
 
 	subjects map[string]chan subject // by device and by number, like rooms
 
@@ -140,6 +141,9 @@ func (d *driver) start() {
 		}
 	}
 	d.load.Go(func() { d.trouble(ctx, d.rand(3, 0, 0)) })
+	if d.w.opts.Changes {
+		d.startChanges(ctx)
+	}
 	d.w.t.Cleanup(d.end)
 }
 
@@ -203,7 +207,7 @@ func (d *driver) send(ctx context.Context, dev device, r *rand.Rand) {
 func (d *driver) createGroup(dev device) {
 	base, _ := d.w.where()
 	status, answer := d.ask(base, http.MethodPost, "/v1/devices/"+dev.id+"/groups", map[string]any{
-		"subject": "chaos", "participants": []string{"+15557770000", "+15557770001", silent, reader},
+		"subject": "chaos", "participants": membersOf(dev),
 	}, "")
 	var group struct{ ChatID string }
 	if status == http.StatusCreated && json.Unmarshal(answer, &group) == nil {
@@ -432,6 +436,12 @@ func (d *driver) write(ctx context.Context, dev device, r *rand.Rand) {
 		case 1:
 			delete(in, "body")
 			in["type"], in["poll"] = "poll", map[string]any{"question": text, "options": choices, "maxSelections": 1}
+		case 2:
+			if d.groups[dev.id] != "" {
+				list := membersOf(dev)
+				d.writeInGroup(dev, list[r.IntN(len(list))], in)
+				continue
+			}
 		}
 		if err := d.letWrite(in, text); err != nil {
 			d.w.t.Error(err)

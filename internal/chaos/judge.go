@@ -30,6 +30,10 @@ type Evidence struct {
 	Followed Followed // by a reader of the log; empty if there was none
 	Woken    Woken    // by another server, if it was tried
 
+	// What the vendor has after everything had settled: the groups of an account, and what it has set for its chats.
+	Groups   map[string][]vendorsim.Group
+	Settings map[string]map[string]vendorsim.ChatSettings
+
 	Swept bool // the storage was swept after everything had settled
 
 	// Interrupted is the maximum number of attempts that a kill or a fault cut short
@@ -53,6 +57,8 @@ func Judge(e Evidence) []Violation {
 	j.files()
 	j.bytes()
 	j.states()
+	j.groups()
+	j.settings()
 	j.events()
 	j.posts()
 	j.quota()

@@ -36,9 +36,24 @@ type Told struct {
 // Act is what the driver records each time that it asks the gateway to act on a message. Of the
 // acts on a message, no two are the same.
 type Act struct {
-	Message string `json:"message"` // its id
-	Kind    string `json:"kind"`    // reaction, edit, revoke, vote or star, as the vendor's ledger names them
-	Text    string `json:"text"`    // the emoji, the new text, the option, or "1" for a star; "" for a revoke
+	Message string `json:"message"`         // its id
+	Kind    string `json:"kind"`            // reaction, edit, revoke, vote or star, as the vendor's ledger names them
+	Text    string `json:"text"`            // the emoji, the new text, the option, or "1" for a star; "" for a revoke
+	Phone   bool   `json:"phone,omitempty"` // the owner of the account did it on the phone
+}
+
+// Change is something that changes in a group.
+type Change struct {
+	Chat string `json:"chat"`
+	Kind string `json:"kind"` // subject, add or remove
+	What string `json:"what"` // the new subject, of which no two are the same, or the number of the member
+}
+
+// Named says that the owner of an account gave somebody a name, in the address book of the phone.
+type Named struct {
+	Account string `json:"account"` // its number
+	Number  string `json:"number"`
+	Name    string `json:"name"`
 }
 
 // Call is one line of the driver's ledger.
@@ -48,6 +63,11 @@ type Call struct {
 	Act  *Act  `json:"act,omitempty"`
 	// Acted is an act that the gateway has accepted.
 	Acted *Act `json:"acted,omitempty"`
+	// Change is one that the gateway or a member was asked to make, and Changed one that was made.
+	Change  *Change `json:"change,omitempty"`
+	Changed *Change `json:"changed,omitempty"`
+	// Named is a name that was given.
+	Named *Named `json:"named,omitempty"`
 	// Canceled is the id of a message that the gateway said it has canceled.
 	Canceled string `json:"canceled,omitempty"`
 }

@@ -116,7 +116,7 @@ func (w *world) tenant(name, plan string) *world {
 		t: w.t, opts: w.opts, dir: filepath.Join(w.dir, name), url: w.url, vendor: w.vendor,
 		gateway: w.gateway, numbers: map[string]string{}, written: map[string]bool{},
 	}
-	there.opts.Once = true
+	there.opts.Once, there.opts.Changes = true, false
 	there.driver = newDriver(there, w.driver.http)
 	err := os.Mkdir(there.dir, 0o700)
 	if err == nil {

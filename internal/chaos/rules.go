@@ -49,6 +49,14 @@ const (
 	TwoConnections   Rule = "8-two-connections"   // two servers held the connection of a device
 	Disordered       Rule = "11-disordered"       // an action reached the vendor before an earlier one of its chat
 	Leaked           Rule = "9-leaked"            // a secret or a message's text in the log
+	MemberMissed     Rule = "1-member-missed"     // a member's phone could not decrypt a message to its group
+	KeyLost          Rule = "7-key-lost"          // a member's key was acknowledged, and its next message could not be decrypted
+	ChangeLost       Rule = "12-change-lost"      // no event reports a change of a group
+	ChangeInvented   Rule = "12-change-invented"  // an event reports a change of a group that nobody asked for
+	GroupOff         Rule = "12-group-off"        // a group has another subject or other members than at the vendor
+	SettingOff       Rule = "12-setting-off"      // a chat is archived or muted, and not at the vendor, or the other way round
+	UnreadOff        Rule = "12-unread-off"       // a chat has not as many unread messages as at the vendor
+	NameOff          Rule = "12-name-off"         // the address book has another name than the phone
 )
 
 // attempts is how many attempts a delivery has before it is exhausted.
@@ -58,7 +66,8 @@ const attempts = 12
 // at every moment.
 func afterwards(r Rule) bool {
 	switch r {
-	case Unfinished, NotTaken, Undelivered, LostReceipt, FileLost, FileOrphan:
+	case Unfinished, NotTaken, Undelivered, LostReceipt, FileLost, FileOrphan, MemberMissed, ChangeLost, GroupOff,
+		SettingOff, UnreadOff, NameOff:
 		return true
 	default:
 		return false

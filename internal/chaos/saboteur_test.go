@@ -18,6 +18,17 @@ type saboteur struct {
 	kills   int
 }
 
+// changes reports whether groups and settings are changed: not if the mistake is about something else, so that its rule
+// is named and no other.
+func (s saboteur) changes() bool {
+	switch s.mistake {
+	case "", failpoint.ForgetSenderKey, failpoint.InventChange, failpoint.LoseChange, failpoint.ForgetSetting:
+		return true
+	default:
+		return false
+	}
+}
+
 func named(rules ...chaos.Rule) []chaos.Rule { return rules }
 
 // saboteurs are tried by every run of the tests: one of each part of the gateway.
@@ -34,6 +45,7 @@ var saboteurs = []saboteur{
 	{failpoint.ForgetIdempotency, named(chaos.TwoEffects), 0},
 	{failpoint.LoseAction, named(chaos.ActionLost), 0},
 	{failpoint.LoseFile, named(chaos.FileLost, chaos.FileMissing), 0},
+	{failpoint.ForgetSenderKey, named(chaos.KeyLost), 3},
 }
 
 // furtherSaboteurs are tried with -everything. The last ones repeat mistakes, with and without
@@ -71,6 +83,10 @@ var furtherSaboteurs = []saboteur{
 	{failpoint.SpendOnAction, named(chaos.QuotaOff), 0},
 	{failpoint.KeepOrphan, named(chaos.FileOrphan), 0},
 	{failpoint.ForgetBytes, named(chaos.BytesOff), 0},
+	{failpoint.InventChange, named(chaos.ChangeInvented), 0},
+	{failpoint.LoseChange, named(chaos.ChangeLost, chaos.GroupOff), 0},
+	{failpoint.ForgetSetting, named(chaos.SettingOff), 0},
+	{failpoint.ForgetSenderKey, nil, 0},
 	{failpoint.AnswerEarly, nil, 0},
 	{failpoint.AcknowledgeEarly, nil, 0},
 	{failpoint.RefundNever, named(chaos.NotRefunded), 3},
@@ -92,9 +108,10 @@ func TestEverySaboteurIsNamed(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, options{
 				Bin: bin, Devices: 3, Callers: 3, Room: 10 + 20*s.kills, Seed: 1, Mistake: s.mistake,
-				Calm:  s.mistake != failpoint.PretendDelivered && s.mistake != failpoint.GiveUpEarly,
-				Once:  s.mistake == failpoint.AnswerEarly,
-				Sweep: s.mistake == "" || s.mistake == failpoint.KeepOrphan || s.mistake == failpoint.LoseFile,
+				Calm:    s.mistake != failpoint.PretendDelivered && s.mistake != failpoint.GiveUpEarly,
+				Once:    s.mistake == failpoint.AnswerEarly,
+				Changes: s.changes(),
+				Sweep:   s.mistake == "" || s.mistake == failpoint.KeepOrphan || s.mistake == failpoint.LoseFile,
 			})
 			w.run(s.kills)
 			e := w.evidence()
@@ -144,6 +161,9 @@ func (w *world) loaded(part float64) bool {
 	}
 	d := w.driver
 	had := func(n *atomic.Int64, enough float64) bool { return float64(n.Load()) >= part*enough }
+	if w.opts.Changes && !had(&d.changes, 30) {
+		return false
+	}
 	return had(&d.sent, 40) && had(&d.received, 40) && had(&d.failed, 1) && // to nobody: its unit is given back
 		had(&d.discarded, 1) && (w.opts.Once || had(&d.repeats, 3)) && (w.opts.Calm || had(&w.receiver.refused, 3))
 }

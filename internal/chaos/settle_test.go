@@ -27,6 +27,10 @@ func (w *world) settle() {
 		w.pauseAll()
 	}
 	w.quieten()
+	if w.opts.Changes {
+		w.readAtLast()
+		w.quieten()
+	}
 	w.halt()
 	if w.opts.Sweep {
 		w.sweep()
@@ -129,7 +133,8 @@ const vendorHolds = "the vendor still holds inbound messages or receipts"
 // that nothing moves any more.
 func (w *world) underWay() string {
 	stages := []func() string{
-		w.unwritten, w.unsent, w.unconfirmed, w.unconnected, w.untaken, w.unwritten, w.unfetched, w.undelivered,
+		w.unwritten, w.unsent, w.unconfirmed, w.unreadInGroups, w.unconnected, w.untaken, w.unwritten, w.unfetched,
+		w.unsettled, w.undelivered,
 	}
 	switch w.opts.Mistake {
 	case failpoint.NeverTake: // the devices are paused: only the stages behind the devices move

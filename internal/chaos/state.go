@@ -30,7 +30,10 @@ type State struct {
 	Bytes      int64            // the count of their bytes
 	Events     []Event
 	Deliveries []Delivery
-	Used       int // units of quota spent, over all months
+	Groups     []Group
+	Chats      []Chat
+	Book       map[Entered]string // names in the address books of phones
+	Used       int                // units of quota spent, over all months
 }
 
 // Message is a row of the message table that is no action.
@@ -82,6 +85,7 @@ type Action struct {
 	Kind  string // as the vendor's ledger names it
 	Text  string // as in Act; of a received vote, the hash of the option
 	N     int64  // as in Message
+	Phone bool   // the owner did it on the phone
 }
 
 // editMark begins what an edit adds to a text, so that the text as it was written remains known.
@@ -116,6 +120,7 @@ type Said struct {
 		Reaction Reaction `json:"reaction"`
 		Vote     Vote     `json:"vote"`
 	} `json:"message"`
+	Group SaidOfGroup `json:"group"`
 }
 
 // written returns the text of the event's message as it was written.
@@ -141,10 +146,7 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 		return s, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	where := ""
-	if workspace != "" {
-		where = ` WHERE workspace_id = '` + workspace + `'`
-	}
+	where := whereWorkspace(workspace)
 	hashes := map[string]bool{}
 	s.Devices, s.Sequences, s.Files = map[string]string{}, map[string]int64{}, map[string]File{}
 	s.Blobs, s.Stored = map[string]int64{}, stored(dir, workspace)
@@ -183,6 +185,7 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 			s.Blobs[hash] = size
 			return err
 		}),
+		s.readGroups(ctx, db, where),
 		db.QueryRowContext(ctx, `SELECT coalesce(sum(messages), 0) FROM usage`+where).Scan(&s.Used),
 		db.QueryRowContext(ctx, `SELECT coalesce(sum(bytes), 0) FROM storage`+where).Scan(&s.Bytes),
 	)
@@ -194,15 +197,23 @@ func ReadState(ctx context.Context, dir, url, workspace string) (s State, err er
 	return s, err
 }
 
+// whereWorkspace selects the rows of one workspace, or with "" of all.
+func whereWorkspace(workspace string) string {
+	if workspace == "" {
+		return ""
+	}
+	return ` WHERE workspace_id = '` + workspace + `'`
+}
+
 const messageColumns = `id, device_id, chat_id, direction, status, error_code, network_id, body, frame_left, media_id,
-	n, about, type, extra, state`
+	n, about, type, extra, state, source`
 
 // scanMessage reads a message or an action.
 func (s *State) scanMessage(r *sql.Rows) error {
 	var m Message
-	var about, kind, extra, state string
+	var about, kind, extra, state, source string
 	err := r.Scan(&m.ID, &m.Device, &m.Chat, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body, &m.FrameLeft,
-		&m.File, &m.N, &about, &kind, &extra, &state)
+		&m.File, &m.N, &about, &kind, &extra, &state, &source)
 	var more struct {
 		Poll Poll `json:"poll"`
 	}
@@ -215,7 +226,7 @@ func (s *State) scanMessage(r *sql.Rows) error {
 	if about != "" {
 		s.Actions = append(s.Actions, Action{
 			m.ID, m.Device, m.Chat, m.Direction, m.Status, m.NetworkID, about, kind,
-			cmp.Or(m.Body, strings.Join(more.Poll.Options, ",")), m.N,
+			cmp.Or(m.Body, strings.Join(more.Poll.Options, ",")), m.N, source == "phone",
 		})
 		return err
 	}

@@ -48,6 +48,7 @@ type options struct {
 	Stumble bool     // the receiver now and then refuses a series of first attempts
 	Once    bool     // nothing is asked twice on purpose
 	Sweep   bool     // the storage is swept at the end
+	Changes bool     // groups, and what is set for chats, are changed
 
 	// Mistake is what the gateway does wrong on purpose.
 	Mistake failpoint.Mistake
@@ -107,6 +108,7 @@ type world struct {
 	takeovers takeovers
 	shifts    int // how often a wall clock was moved
 	outages   outages
+	settling  time.Time         // since when groups or settings are not as at the vendor, after all else has come to its end
 	seen      []chaos.Violation // during the run, beside what the judge finds
 
 	boots []time.Duration
@@ -380,15 +382,14 @@ func (w *world) evidence() chaos.Evidence {
 	w.t.Helper()
 	var e chaos.Evidence
 	var err error
-	if e.Calls, err = chaos.ReadJournal[chaos.Call](filepath.Join(w.dir, "driver.jsonl")); err != nil {
-		w.t.Fatal(err)
-	}
+	e.Calls = w.calls()
 	if w.receiver != nil {
 		if e.Posts, err = chaos.ReadJournal[chaos.Post](w.receiver.path); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	e.Vendor = w.ledger()
+	w.asAtTheVendor(&e)
 	if e.State, err = chaos.ReadState(context.Background(), w.gateway.dir, w.url, w.workspace); err != nil {
 		w.t.Fatal(err)
 	}
@@ -396,6 +397,16 @@ func (w *world) evidence() chaos.Evidence {
 	e.Swept = w.opts.Sweep
 	e.Interrupted = w.kills*len(w.devices) + int(w.driver.faults.Load())
 	return e
+}
+
+// calls reads the driver's ledger.
+func (w *world) calls() []chaos.Call {
+	w.t.Helper()
+	list, err := chaos.ReadJournal[chaos.Call](filepath.Join(w.dir, "driver.jsonl"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return list
 }
 
 // leaks looks for secrets and texts in the logs of the servers.
@@ -475,6 +486,9 @@ func (w *world) summary(e chaos.Evidence) string {
 	fmt.Fprintf(&s, "\nstart to serving: median %s, longest %s", w.boots[len(w.boots)/2].Round(time.Millisecond),
 		w.boots[len(w.boots)-1].Round(time.Millisecond))
 	fmt.Fprintf(&s, "\nhow messages ended: %v\nactions: %v", count, acts)
+	if w.opts.Changes {
+		s.WriteString("\ngroups: " + groupsIn(e))
+	}
 	return s.String()
 }
 

@@ -89,6 +89,10 @@ const (
 	StayConnected     Mistake = "stay-connected" // a server whose lease has ended goes on
 	LoseNotices       Mistake = "lose-notices"   // what other servers have changed wakes nobody
 	WriteOutOfTurn    Mistake = "write-out-of-turn"
+	ForgetSenderKey   Mistake = "forget-sender-key" // a member's key is acknowledged to the vendor, and only in memory
+	InventChange      Mistake = "invent-change"     // an event reports a change of a group that nobody made
+	LoseChange        Mistake = "lose-change"       // a notice about a group is acknowledged and dropped
+	ForgetSetting     Mistake = "forget-setting"    // what the phone sets for a chat is read and not kept
 )
 
 // Chosen reports whether NeverFinish and NeverTake apply to the message with a network

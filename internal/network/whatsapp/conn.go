@@ -71,6 +71,7 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 		}
 	}
 	log.undecoded, log.panicked = c.undecoded, c.panicked
+	hooked(device)
 	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, &http.Client{Transport: to.transport})
 	return c
 }
