@@ -169,6 +169,13 @@ else
 	$(GO) test ./internal/chaos -count=1 -run LostServers -nodes $(NODES) -losses $(CYCLES) -seed $(SEED) -timeout 240m -v
 endif
 
+SOAK ?= 30m
+
+.PHONY: soak
+soak: ## work for half an hour, and compare memory, goroutines and descriptors at its end with its beginning (SOAK=30m, DATABASE=postgres)
+	$(GO) test ./internal/chaos -count=1 -run Soaked -soak $(SOAK) -soak-out "$(CURDIR)/bench/results/$$(date -u +%F-%H%M%S)-soak" \
+	  -database $(DATABASE) -timeout 180m -v
+
 lint: ## run vet and golangci-lint (pinned), with and without fail points
 	$(GO) vet ./...
 	$(GO) run $(LINT) run ./...
