@@ -123,13 +123,16 @@ func (v channels) write(id string, from number, c Content) (string, error) {
 
 // compose returns content as a phone posts it, with its network form. Its file is stored for a number.
 func (v channels) compose(n number, c Content) (Content, error) {
+	if c.Raw != nil {
+		return c, proto.Unmarshal(c.Raw, &waE2E.Message{})
+	}
 	if c.Type == "" {
 		c.Type = TypeText
 	}
 	if err := c.check(); err != nil {
 		return c, err
 	}
-	if isAction(c.Type) || c.Type == TypePoll || c.Raw != nil {
+	if isAction(c.Type) || c.Type == TypePoll {
 		return c, fmt.Errorf("%w: %q in a channel", ErrUnknownType, c.Type)
 	}
 	if c.Media != nil {

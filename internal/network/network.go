@@ -205,6 +205,7 @@ type File struct {
 	Body    io.ReaderAt
 	Size    int64  // bytes
 	Scratch string // directory for a temporary copy of a large file
+	Posted  bool   // the message is a post in a channel; then the file is not encrypted
 }
 
 // Attachment is the file of a message to send.

@@ -7,7 +7,7 @@ type Chat struct {
 	DeviceID    DeviceID `json:"deviceId" doc:"The device that has the chat." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	ChatID      string   `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	Kind        string   `json:"kind" enum:"direct,group,channel,status" doc:"direct: with one person." example:"direct"`
-	Name        Maybe    `json:"name" nullable:"true" doc:"The name of the group or of the person: in the address book of the account's phone, or else the one that the person has chosen on the network; null if it is not known." example:"Ada"`
+	Name        Maybe    `json:"name" nullable:"true" doc:"The name of the group or channel, or of the person: in the address book of the account's phone, or else the one that the person has chosen on the network; null if it is not known." example:"Ada"`
 	UnreadCount int      `json:"unreadCount" minimum:"0" doc:"How many messages were received after the last one that was read: here, on the phone, or on another linked device. Calls do not count." example:"2"`
 	Archived    bool     `json:"archived" doc:"Whether the account has archived the chat, here or on its phone." example:"false"`
 	Muted       bool     `json:"muted" doc:"Whether the phone is silent about new messages of the chat. Postern reports them as usual." example:"false"`

@@ -194,8 +194,10 @@ func (c Content) checkPost() error {
 	switch {
 	case c.Kind == KindPoll:
 		return Invalid("/type", "the network refuses polls in channels; post a text")
-	case c.Kind != KindText:
-		return Invalid("/type", "only texts can be posted in a channel so far")
+	case c.Kind != KindText && c.Kind != KindImage:
+		return Invalid("/type", "only texts and images can be posted in a channel so far")
+	case c.ViewOnce:
+		return Invalid("/viewOnce", "a post in a channel can be viewed more than once")
 	case len(c.Mentions) > 0:
 		return Invalid("/mentions", "a post in a channel mentions nobody: those who follow it do not see each other")
 	case c.Forwarded:

@@ -13,7 +13,7 @@ type MessageObject struct {
 	Direction   string            `json:"direction" enum:"inbound,outbound" doc:"inbound: from a contact. outbound: from the account." example:"outbound"`
 	Type        Kind              `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Kind of the message. Unsupported kinds can be received, but their content is not shown." example:"text"`
 	ChatID      string            `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it." example:"+15550001111"`
+	From        Maybe             `json:"from" nullable:"true" doc:"Sender's number; null while the network hides it, and for a post in a channel." example:"+15550001111"`
 	To          Maybe             `json:"to" nullable:"true" doc:"Recipient's number." example:"+15551234567"`
 	ContactID   ContactID         `json:"contactId,omitempty" doc:"The contact who wrote the message; absent from messages of the account, and from those that are older than the list of contacts." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body        string            `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
@@ -140,7 +140,7 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 // message.undecryptable: who wrote what.
 type Arrival struct {
 	ID        MessageID `json:"id" doc:"Opaque id of the message." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	From      string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it." example:"+15551234567"`
+	From      string    `json:"from,omitempty" doc:"Sender's number; absent while the network hides it, and for a post in a channel, whose chatId begins with channel:." example:"+15551234567"`
 	Body      string    `json:"body" doc:"The text, or the caption of a file; at most 65,536 characters." example:"Hello"`
 	ChatID    string    `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
 	Type      Kind      `json:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Kind of the message." example:"text"`

@@ -47,7 +47,7 @@ func (a attached) describe(c postern.Content) postern.Content {
 // never will be.
 func (e *Engine) attachment(ctx context.Context, m postern.Message, since postern.Time) (*attached, error) {
 	file := m.Content.Media
-	sealed, ok, err := e.db.Media.Upload(ctx, file.ID, m.DeviceID, m.Content.Kind, since)
+	sealed, ok, err := e.db.Media.Upload(ctx, file.ID, m.DeviceID, uploadedAs(m), since)
 	switch {
 	case err != nil:
 		return nil, err
@@ -90,6 +90,14 @@ type prepared struct {
 	kind postern.Kind
 }
 
+// uploadedAs names the upload of a message's file: those for channels are not encrypted, and serve no other messages.
+func uploadedAs(m postern.Message) postern.Kind {
+	if postern.IsChannel(m.ChatID) {
+		return m.Content.Kind + " in a channel"
+	}
+	return m.Content.Kind
+}
+
 // isReady reports whether nothing keeps a message from being tried now. If its file is not on
 // the network or its link was not looked up, that is begun, and the sender is started again at
 // its end.
@@ -101,7 +109,7 @@ func (l *liveSession) isReady(m store.QueuedMessage) (bool, error) {
 	if file == nil || file.Status != postern.MediaReady || l.e.library == nil {
 		return file == nil || file.Status != postern.MediaPending, nil
 	}
-	key, since := prepared{file.ID, m.Content.Kind}, l.e.db.Now().Add(-uploadLife)
+	key, since := prepared{file.ID, uploadedAs(m.Message)}, l.e.db.Now().Add(-uploadLife)
 	l.mu.Lock()
 	known, busy := l.handed[key] > since, l.preparing >= devicePreparations
 	l.mu.Unlock()
@@ -120,7 +128,7 @@ func (l *liveSession) isReady(m store.QueuedMessage) (bool, error) {
 func (l *liveSession) prepare(m store.QueuedMessage) (failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := prepared{m.Content.Media.ID, m.Content.Kind}
+	key := prepared{m.Content.Media.ID, uploadedAs(m.Message)}
 	p := l.files[key]
 	if p == nil {
 		p = &preparation{}
@@ -151,7 +159,7 @@ func (l *liveSession) handOver(m store.QueuedMessage, p *preparation) {
 	var wait time.Duration
 	switch {
 	case err == nil:
-		key := prepared{m.Content.Media.ID, m.Content.Kind}
+		key := prepared{m.Content.Media.ID, uploadedAs(m.Message)}
 		delete(l.files, key)
 		if len(l.handed) >= maxHanded {
 			clear(l.handed)
@@ -183,7 +191,7 @@ func (l *liveSession) failure(m postern.Message) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := prepared{m.Content.Media.ID, m.Content.Kind}
+	key := prepared{m.Content.Media.ID, uploadedAs(m)}
 	p := l.files[key]
 	if p == nil || p.err == nil {
 		return nil
@@ -216,6 +224,7 @@ func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Messag
 	defer p.Close()
 	ref, err := s.Upload(ctx, network.File{
 		Kind: m.Content.Kind, Body: p.Body, Size: p.Size, Scratch: e.library.ScratchDir(),
+		Posted: postern.IsChannel(m.ChatID),
 	})
 	if err != nil {
 		return err
@@ -228,7 +237,7 @@ func (e *Engine) upload(ctx context.Context, s network.Session, m postern.Messag
 		return err
 	}
 	sealed := e.g.Sessions.SealSource(file.ID, b)
-	return e.db.Media.SetUpload(ctx, file.ID, m.DeviceID, m.Content.Kind, sealed, e.db.Now())
+	return e.db.Media.SetUpload(ctx, file.ID, m.DeviceID, uploadedAs(m), sealed, e.db.Now())
 }
 
 // detailOf returns the text of an error about a file.

@@ -9,6 +9,9 @@ import (
 	"postern/internal/postern"
 	"postern/internal/testkit"
 	"postern/vendorsim"
+
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
 )
 
 // news is a channel with a device whose account may follow it.
@@ -230,6 +233,98 @@ func TestChannelPostsAreSentOnce(t *testing.T) {
 		var list struct{ Data []postern.Message }
 		if n.c.Call("GET", "/v1/messages", nil, 200, &list); len(list.Data) != 2 {
 			t.Errorf("there are %d messages, want those that were sent", len(list.Data))
+		}
+	})
+}
+
+// An image that was sent to a person is uploaded again for a channel, without encryption, and once for all posts.
+func TestChannelsTakeImages(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		n := newNews(t, k)
+		n.admin()
+		var file postern.Media
+		n.c.Upload("a.png", bytes.NewReader(picture(t, png.Encode)), &file)
+		shows := func(to, number string, last postern.MessageStatus) *vendorsim.Media {
+			t.Helper()
+			var m postern.Message
+			n.c.Call("POST", "/v1/messages", map[string]any{
+				"deviceId": n.d.ID, "to": to, "type": "image", "body": "look", "media": map[string]any{"id": file.ID},
+			}, 202, &m)
+			m = n.c.AwaitMessage(m.ID, last)
+			shown, err := k.Vendor.ShownMessage(number, m.NetworkID)
+			if err != nil || shown.Body != "look" || shown.Media == nil {
+				t.Fatalf("the phone of %s shows %+v, %v", number, shown, err)
+			}
+			return shown.Media
+		}
+		direct := shows(customer, customer, postern.Delivered)
+		first, second := shows(n.chat, ann, postern.Sent), shows(n.chat, ann, postern.Sent)
+		if len(direct.Key) == 0 || len(first.Key) > 0 || first.Path == direct.Path || second.Path != first.Path {
+			t.Errorf("the files are %+v, %+v and %+v", direct, first, second)
+		}
+		r, err := k.Vendor.OpenMedia(*first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if img, err := png.Decode(r); err != nil || img.Bounds().Empty() {
+			t.Errorf("the post shows no picture: %v", err)
+		}
+	})
+}
+
+// Odd posts arrive as what they can be shown as, and nothing in a post acts on the account, or on what others wrote.
+func TestHostilePosts(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		n := newNews(t, k)
+		n.admin()
+		hooks := n.c.Receive("message.*", "poll.vote")
+		mine := n.says("mine")
+		n.c.AwaitMessage(mine.ID, postern.Sent)
+		n.c.Call("GET", "/v1/messages/"+string(mine.ID), nil, 200, &mine)
+		odd := func(m *waE2E.Message) {
+			t.Helper()
+			raw, err := proto.Marshal(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.Vendor.Channels().Post(n.ch.ID, ann, vendorsim.Content{Raw: raw}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := map[string]int{"text": 1, "unsupported": 6} // the last one, and votes that cannot be opened
+		for kind, list := range hostile() {
+			for _, m := range list {
+				odd(m)
+				want[kind]++
+			}
+		}
+		for _, m := range meddling(t, mine.NetworkID, "somebody-else", mine.NetworkID) {
+			odd(m)
+		}
+		for _, p := range []*waE2E.ProtocolMessage{
+			{Type: waE2E.ProtocolMessage_EPHEMERAL_SETTING.Enum(), EphemeralExpiration: new(uint32(86400))},
+			{Type: waE2E.ProtocolMessage_APP_STATE_SYNC_KEY_SHARE.Enum(), AppStateSyncKeyShare: &waE2E.AppStateSyncKeyShare{
+				Keys: []*waE2E.AppStateSyncKey{{KeyID: &waE2E.AppStateSyncKeyId{KeyID: []byte{1}}}},
+			}},
+			{Type: waE2E.ProtocolMessage_HISTORY_SYNC_NOTIFICATION.Enum(), HistorySyncNotification: &waE2E.HistorySyncNotification{
+				SyncType: waE2E.HistorySyncType_RECENT.Enum(), InitialHistBootstrapInlinePayload: []byte("x"),
+			}},
+		} {
+			odd(&waE2E.Message{ProtocolMessage: p})
+		}
+		n.posts("the last one")
+		checkHarmless(acting{t, k, n.c, hooks, n.d}, want)
+		var now postern.Message
+		n.c.Call("GET", "/v1/messages/"+string(mine.ID), nil, 200, &now)
+		if s := now.State; now.Content.Text != "mine" || s.EditedAt != 0 || s.DeletedAt != 0 || len(s.Reactions) != 0 {
+			t.Errorf("the account's post is now %+v", now)
+		}
+		again := n.says("again")
+		n.c.AwaitMessage(again.ID, postern.Sent)
+		n.c.Call("GET", "/v1/messages/"+string(again.ID), nil, 200, &again)
+		if shown, err := k.Vendor.ShownMessage(ann, again.NetworkID); err != nil || shown.Expires != 0 {
+			t.Errorf("the next post is %+v, %v", shown, err)
 		}
 	})
 }

@@ -86,7 +86,10 @@ var errNoHosts = errors.New("the vendor named no host of files")
 
 func (c *conn) upload(ctx context.Context, class content.Class, f network.File) (network.Ref, error) {
 	send := c.uploadFromDisk
-	if f.Size <= maxInMemory {
+	switch {
+	case f.Posted:
+		send = c.uploadPlain
+	case f.Size <= maxInMemory:
 		send = c.uploadFromMemory
 	}
 	resp, err := send(ctx, mediaTypes[class], f)
@@ -95,6 +98,12 @@ func (c *conn) upload(ctx context.Context, class content.Class, f network.File) 
 	}
 	if err != nil {
 		return nil, notUploaded(err)
+	}
+	if f.Posted {
+		return content.File{
+			Class: class, Path: resp.DirectPath, URL: resp.URL, SHA256: resp.FileSHA256, Size: f.Size, Plain: true,
+			Handle: resp.Handle,
+		}.Ref(), nil
 	}
 	return content.File{
 		Class: class, Path: resp.DirectPath, URL: resp.URL, Key: resp.MediaKey, SHA256: resp.FileSHA256,
@@ -134,6 +143,14 @@ func (c *conn) uploadFromDisk(ctx context.Context, as whatsmeow.MediaType, f net
 		_ = os.Remove(sealed.Name())
 	}()
 	r, err = c.cli.UploadReader(ctx, io.NewSectionReader(f.Body, 0, f.Size), sealed, as)
+	return r, c.uploaded(err)
+}
+
+// uploadPlain uploads a file as it is.
+func (c *conn) uploadPlain(ctx context.Context, as whatsmeow.MediaType, f network.File) (
+	r whatsmeow.UploadResponse, err error,
+) {
+	r, err = c.cli.UploadNewsletterReader(ctx, io.NewSectionReader(f.Body, 0, f.Size), as)
 	return r, c.uploaded(err)
 }
 

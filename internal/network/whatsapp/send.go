@@ -128,7 +128,7 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 	defer cancel()
 	c.out.expect(m, cancel)
 	resp, err := c.cli.SendMessage(ctx, to, msg,
-		whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout})
+		whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout, MediaHandle: content.HandleOf(m.File)})
 	switch outcome, why := c.out.done(); {
 	case outcome == withheld:
 		return time.Time{}, why

@@ -61,6 +61,7 @@ type File struct {
 	KeyTime   int64  `json:"keyTime,omitempty"`   // Unix time at which the key was made
 	Thumbnail []byte `json:"thumbnail,omitempty"` // of a received video; see [network.Ref]
 	Plain     bool   `json:"plain,omitempty"`     // of a post in a channel: it is not encrypted, and has no key
+	Handle    string `json:"handle,omitempty"`    // of the upload of a file to post
 }
 
 // Ref returns the reference to the file.
@@ -85,6 +86,15 @@ func (f File) isComplete() bool {
 		return IsPath(f.Path) && len(f.SHA256) == hashSize && (sealed || f.Plain)
 	}
 	return false
+}
+
+// HandleOf returns the handle of the upload of a message's file; "" for one that is not posted in a channel.
+func HandleOf(a *network.Attachment) string {
+	if a == nil {
+		return ""
+	}
+	f, _ := ParseRef(a.Ref)
+	return f.Handle
 }
 
 // Posted returns the file of a post in a channel, as a message describes it.

@@ -78,7 +78,7 @@ func (a attached) wrapped(m *waE2E.Message) *waE2E.Message {
 func (a attached) image() *waE2E.ImageMessage {
 	f := a.file
 	return &waE2E.ImageMessage{
-		URL: optional(f.URL), DirectPath: &f.Path, MediaKey: f.Key, MediaKeyTimestamp: &f.KeyTime,
+		URL: optional(f.URL), DirectPath: &f.Path, MediaKey: f.Key, MediaKeyTimestamp: f.keyTime(),
 		FileSHA256: f.SHA256, FileEncSHA256: f.EncSHA256, FileLength: f.length(), Mimetype: a.mimeType("image/jpeg"),
 		Width: positive(a.media.Width), Height: positive(a.media.Height), JPEGThumbnail: a.Thumbnail,
 		Caption: optional(a.content.Text), ViewOnce: flag(a.content.ViewOnce), ContextInfo: a.info,
@@ -130,6 +130,14 @@ func (a attached) sticker() *waE2E.StickerMessage {
 }
 
 func (a attached) mimeType(usual string) *string { return new(cmp.Or(a.MIMEType, usual)) }
+
+// keyTime returns when the key of a file was made; nil for one without a key.
+func (f File) keyTime() *int64 {
+	if f.Plain {
+		return nil
+	}
+	return &f.KeyTime
+}
 
 func (f File) length() *uint64 { return new(uint64(max(f.Size, 0))) }
 
