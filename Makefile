@@ -181,7 +181,7 @@ lint: ## run vet and golangci-lint (pinned), with and without fail points
 	$(GO) run $(LINT) run ./...
 	$(GO) run $(LINT) run --build-tags failpoints ./internal/...
 
-bench: ## measure figures and bare limits, into bench/results (BENCH=devices|accept|device|inbound|link|files|deliver|slow|recover|isolate|memory|empty|pages|search|neighbour|nodes|scale for one)
+bench: ## measure figures and bare limits, into bench/results (BENCH=devices|accept|device|inbound|link|files|group|deliver|slow|recover|isolate|memory|empty|pages|search|neighbour|nodes|scale|restart for one)
 	@./scripts/bench "$(BENCH)"
 
 .PHONY: release release-check package-check

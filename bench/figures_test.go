@@ -104,6 +104,7 @@ func subjects() []subject {
 		{name: "inbound", measure: inbound},
 		{name: "link", measure: link},
 		{name: "files", measure: files},
+		{name: "group", measure: group},
 		{name: "deliver", measure: deliver},
 		{name: "slow", measure: slow},
 		{name: "recover", measure: recovery},
@@ -115,6 +116,7 @@ func subjects() []subject {
 		{name: "neighbour", measure: neighbour},
 		{name: "nodes", measure: nodes},
 		{name: "scale", measure: scale, apart: true},
+		{name: "restart", measure: restart, apart: true},
 	}
 }
 

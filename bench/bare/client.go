@@ -98,6 +98,12 @@ func (c *Clients) Send(ctx context.Context, n int, digits, body string) error {
 	return err
 }
 
+// SendToGroup is Send to a group.
+func (c *Clients) SendToGroup(ctx context.Context, n int, id, body string) error {
+	_, err := c.list[n].SendMessage(ctx, types.NewJID(id, types.GroupServer), &waE2E.Message{Conversation: new(body)})
+	return err
+}
+
 // AwaitReceived waits until n texts have arrived, over all clients.
 func (c *Clients) AwaitReceived(ctx context.Context, n int) error { return c.received.await(ctx, n) }
 
