@@ -32,6 +32,8 @@ type profile struct {
 	About     string `json:"about"`
 	Picture   []byte `json:"picture,omitempty"`
 	PictureID string `json:"pictureId,omitempty"`
+
+	Blocked map[number]bool `json:"blocked,omitempty"` // by the owner
 }
 
 // PhoneProfiles are the profiles of accounts, as their phones have them.

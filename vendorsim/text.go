@@ -144,7 +144,10 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 	p.mu.Lock() // held until return, so that texts are queued in the order in which they are encrypted
 	defer p.mu.Unlock()
 	v.mu.Lock()
-	targets := v.devices.companionsOf(t.To)
+	targets, unheard := v.devices.companionsOf(t.To), v.people.blocks(t.To, t.From)
+	if unheard {
+		targets = nil
+	}
 	if t.From != t.To {
 		targets = append(targets, v.devices.companionsOf(t.From)...)
 	}
@@ -158,7 +161,9 @@ func (v messages) fanOut(ctx context.Context, p *phone, t text) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.records.book(t)
+	if !unheard {
+		v.records.book(t)
+	}
 	for i, cp := range targets {
 		v.queues.deliver(cp, copies[i])
 	}

@@ -316,9 +316,16 @@ func routes() map[string]route {
 			_, id := met(t)
 			return "/v1/contacts/" + id, ""
 		}},
-		"checkNumbers": {"POST", 200, true, at(devices, member, "/contacts/check", `{"phoneNumbers":["+15551234567"]}`)},
-		"showTyping":   {"POST", 204, true, at(devices, member, "/chats/+15551234567/typing", `{"typing":"text"}`)},
-		"rejectCall":   {"POST", 204, true, at(devices, member, "/calls/3EB0A1B2C3D4E5F60718/reject", "{}")},
+		"getContactPicture": {"GET", 200, true, func(t *tenant) (string, string) {
+			device, id := met(t)
+			return devices + device + "/contacts/" + id + "/picture", ""
+		}},
+		"checkNumbers":   {"POST", 200, true, at(devices, member, "/contacts/check", `{"phoneNumbers":["+15551234567"]}`)},
+		"listBlocked":    {"GET", 200, true, at(devices, member, "/blocked", "")},
+		"blockContact":   {"PUT", 204, true, at(devices, member, "/blocked/+15551234567", "{}")},
+		"unblockContact": {"DELETE", 204, true, at(devices, member, "/blocked/+15551234567", "")},
+		"showTyping":     {"POST", 204, true, at(devices, member, "/chats/+15551234567/typing", `{"typing":"text"}`)},
+		"rejectCall":     {"POST", 204, true, at(devices, member, "/calls/3EB0A1B2C3D4E5F60718/reject", "{}")},
 		"listChats": {"GET", 200, true, func(t *tenant) (string, string) {
 			id := member(t)
 			received(t, id)

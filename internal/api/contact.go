@@ -58,6 +58,48 @@ func (h contacts) check(ctx context.Context, q *request, in *checkInput) (*outpu
 	return answer(CheckedNumbers{list}, err)
 }
 
+type contactPictureInput struct {
+	ID        postern.DeviceID  `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ContactID postern.ContactID `path:"contactId" doc:"Id of the contact." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+func (h contacts) picture(ctx context.Context, q *request, in *contactPictureInput) (*output[postern.Media], error) {
+	return answer(h.gateway.Contacts.Picture(ctx, q.caller, in.ID, in.ContactID))
+}
+
+type blockedInput struct {
+	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+// BlockedContacts are the people whom an account has blocked.
+type BlockedContacts struct {
+	Data []postern.BlockedContact `json:"data" nullable:"false" doc:"The people, in the order of the network."`
+}
+
+func (h contacts) blocked(ctx context.Context, q *request, in *blockedInput) (*output[BlockedContacts], error) {
+	list, err := h.gateway.Contacts.Blocked(ctx, q.caller, in.ID)
+	return answer(BlockedContacts{append([]postern.BlockedContact{}, list...)}, err)
+}
+
+type blockInput struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID string           `path:"chatId" doc:"The direct chat with the person; %2B for a plus sign is accepted." example:"+15551234567"`
+	Body   *noMembers
+}
+
+func (h contacts) block(ctx context.Context, q *request, in *blockInput) (*nothing, error) {
+	return nil, h.gateway.Contacts.SetBlocked(ctx, q.caller, in.ID, in.ChatID, true)
+}
+
+type unblockInput struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID string           `path:"chatId" doc:"The direct chat with the person; %2B for a plus sign is accepted." example:"+15551234567"`
+}
+
+func (h contacts) unblock(ctx context.Context, q *request, in *unblockInput) (*nothing, error) {
+	return nil, h.gateway.Contacts.SetBlocked(ctx, q.caller, in.ID, in.ChatID, false)
+}
+
 type typingInput struct {
 	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	ChatID string           `path:"chatId" doc:"The chat, as in messages and events; %2B for a plus sign is accepted." example:"+15551234567"`

@@ -99,8 +99,12 @@ func answerGroup(r asks.Request) asks.Outcome {
 		output = []postern.Channel{theChannel()}
 	case gateway.FollowChannel:
 		output = theChannel()
-	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat, gateway.UnfollowChannel:
+	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat, gateway.UnfollowChannel, gateway.ChangeBlocked:
 		output = struct{}{}
+	case gateway.ListBlocked:
+		output = []postern.BlockedContact{{ChatID: "+15551234567", PhoneNumber: "+15551234567", LID: "lid:123456789012345"}}
+	case gateway.ContactPicture:
+		output = gateway.Picture{ID: "1", Bytes: jpegFile()}
 	case gateway.GetProfile, gateway.ChangeProfile:
 		output = gateway.ShownProfile{
 			Name: "Acme", About: "We answer from 9 to 5", Picture: gateway.Picture{ID: "1", Bytes: jpegFile()},

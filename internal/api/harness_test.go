@@ -120,6 +120,8 @@ func (fakeSandbox) Inbound(context.Context, string, gateway.SandboxInbound) (str
 	return "3EB0A1B2C3D4E5F60718", nil
 }
 
+func (fakeSandbox) SetContactPicture(string, []byte) error { return nil }
+
 func (fakeSandbox) SetContact(context.Context, string, string, string) error { return nil }
 
 func (fakeSandbox) SetChat(context.Context, string, string, *bool, *bool) error { return nil }

@@ -20,6 +20,7 @@ func calls() map[string]string {
 		"openLink": "Links.Open", "getLink": "Links.Get", "openLinkPage": "LinkPages.Open",
 		"answerPasskey": "Links.AnswerPasskey", "confirmLink": "Links.Confirm", "cancelLink": "Links.Cancel", "getLinkSVG": "Links.Code",
 		"getLinkPNG": "Links.Code", "streamLink": "Links.Watch",
+		"getContactPicture": "Contacts.Picture", "listBlocked": "Contacts.Blocked", "blockContact": "Contacts.SetBlocked", "unblockContact": "Contacts.SetBlocked",
 		"checkNumbers": "Contacts.Check", "showTyping": "Contacts.Type", "rejectCall": "Contacts.Reject",
 		"listChats": "Chats.List", "getChat": "Chats.Get", "markChatRead": "Chats.MarkRead", "archiveChat": "Chats.Archive", "muteChat": "Chats.Mute",
 		"askHistory": "Messages.AskHistory", "rememberInSandbox": "SandboxPhones.Remember",

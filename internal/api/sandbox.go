@@ -272,6 +272,8 @@ type setContact struct {
 	_           struct{} `additionalProperties:"false"`
 	PhoneNumber string   `json:"phoneNumber" minLength:"1" doc:"Number of the person." example:"+15551234567"`
 	Name        *string  `json:"name" nullable:"true" minLength:"1" maxLength:"256" doc:"What the account calls the person; null removes the person from the address book." example:"Ada Lovelace"`
+
+	Picture *pictureMedia `json:"picture,omitempty" doc:"The picture that the person shows from now on; left out, it stays as it is."`
 }
 
 func (h sandbox) setContact(ctx context.Context, q *request, in *setContactInput) (*nothing, error) {
@@ -279,7 +281,7 @@ func (h sandbox) setContact(ctx context.Context, q *request, in *setContactInput
 	if in.Body.Name != nil {
 		name = *in.Body.Name
 	}
-	return nil, h.gateway.SandboxPhones.SetContact(ctx, q.caller, in.ID, in.Body.PhoneNumber, name)
+	return nil, h.gateway.SandboxPhones.SetContact(ctx, q.caller, in.ID, in.Body.PhoneNumber, name, (*gateway.NewMedia)(in.Body.Picture))
 }
 
 type faultInput struct {

@@ -30,6 +30,7 @@ func walk() map[string]statuses {
 		"listDevices": own, "createDevice": {403, 403, 403, 201}, "getDevice": owned, "updateDevice": owned, "pauseDevice": owned, "resumeDevice": owned, "deleteDevice": owned, "unlinkDevice": owned,
 		"getProfile": owned, "setProfile": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "confirmLink": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
+		"getContactPicture": owned, "listBlocked": owned, "blockContact": owned, "unblockContact": owned,
 		"checkNumbers": owned, "showTyping": owned, "rejectCall": owned,
 		"listChats": owned, "getChat": owned, "markChatRead": owned, "archiveChat": owned, "muteChat": owned,
 		"askHistory": owned, "rememberInSandbox": owned,

@@ -324,6 +324,10 @@ func (s simulated) SetContact(ctx context.Context, account, number, name string)
 	return simulatedError(s.AddressBook().Save(ctx, account, vendorsim.BookEntry{Number: number, Name: name}))
 }
 
+func (s simulated) SetContactPicture(number string, jpeg []byte) error {
+	return simulatedError(s.PhoneProfiles().SetPicture(number, jpeg))
+}
+
 func (s simulated) Fault(ctx context.Context, account, kind string) error {
 	return simulatedError(s.Vendor.Fault(ctx, account, vendorsim.Fault(kind)))
 }

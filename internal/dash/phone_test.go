@@ -31,6 +31,7 @@ func (v *vendor) Of(postern.WorkspaceID) (gateway.SandboxNetwork, error) { retur
 func (*vendor) Scan(context.Context, string, string) error               { return nil }
 func (*vendor) EnterCode(context.Context, string, string) error          { return nil }
 func (*vendor) Fault(context.Context, string, string) error              { return nil }
+func (*vendor) SetContactPicture(string, []byte) error                   { return nil }
 func (*vendor) SetContact(context.Context, string, string, string) error { return nil }
 
 func (*vendor) SetChat(context.Context, string, string, *bool, *bool) error { return nil }

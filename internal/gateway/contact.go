@@ -13,17 +13,23 @@ import (
 
 // The requests about people that the live session of a device carries out.
 const (
-	CheckNumbers = "contact.check"
-	ShowTyping   = "chat.typing"
-	RejectCall   = "call.reject"
+	CheckNumbers   = "contact.check"
+	ShowTyping     = "chat.typing"
+	RejectCall     = "call.reject"
+	ListBlocked    = "contact.blocked"
+	ChangeBlocked  = "contact.block"
+	ContactPicture = "contact.picture"
 )
 
 // ContactInput is what these requests need.
 type ContactInput struct {
-	Numbers []string       `json:"numbers,omitempty"`
+	Numbers []string       `json:"numbers,omitempty"` // to look up
 	ChatID  string         `json:"chatId,omitempty"`
 	Typing  postern.Typing `json:"typing,omitempty"`
 	CallID  string         `json:"callId,omitempty"`
+	Blocked bool           `json:"blocked,omitempty"`
+
+	PictureID string `json:"pictureId,omitempty"` // of the picture that is known
 }
 
 // ContactQuery narrows a list of contacts. A zero field does not narrow it.
@@ -79,6 +85,9 @@ func (g Contacts) Erase(ctx context.Context, c access.Caller, id postern.Contact
 		if !c.Key.Allows(d) {
 			return postern.Errorf(postern.ResourceNotAllowed, "this key may not use all devices that know this contact")
 		}
+	}
+	if err := g.forgetPictures(ctx, c.Workspace(), known.ID); err != nil {
+		return err
 	}
 	now := g.time()
 	err = g.contacts().Erase(ctx, contacts.Erasure{
@@ -200,6 +209,124 @@ func (g Contacts) Reject(ctx context.Context, c access.Caller, id postern.Device
 	_, err := askOnce[struct{}](ctx, g.core, c, id, nil, RejectCall, func() (ContactInput, error) {
 		return ContactInput{CallID: callID}, nil
 	})
+	return err
+}
+
+// Blocked asks the network whom the account has blocked, here or on the phone.
+func (g Contacts) Blocked(
+	ctx context.Context, c access.Caller, id postern.DeviceID,
+) ([]postern.BlockedContact, error) {
+	if err := c.Permit(postern.ContactsRead); err != nil {
+		return nil, err
+	}
+	answer, err := askOnce[[]postern.BlockedContact](ctx, g.core, c, id, nil, ListBlocked,
+		func() (in ContactInput, err error) { return in, nil })
+	if err != nil {
+		return nil, err
+	}
+	for i := range answer.Value {
+		if err := g.nameBlocked(ctx, c, &answer.Value[i]); err != nil {
+			return nil, err
+		}
+	}
+	return answer.Value, nil
+}
+
+// nameBlocked adds what the workspace knows of somebody who is blocked.
+func (g Contacts) nameBlocked(ctx context.Context, c access.Caller, b *postern.BlockedContact) error {
+	q := contacts.Query{WorkspaceID: c.Workspace(), Devices: c.Key.Devices, Name: b.ChatID}
+	q.Limit = 1
+	found, err := g.contacts().List(ctx, q)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	b.ContactID, b.Name = postern.Maybe(found[0].ID), found[0].Name
+	return nil
+}
+
+// Picture returns the file of a contact's picture, as the account of a device sees it. The network is asked whether it is
+// still the same one.
+func (g Contacts) Picture(
+	ctx context.Context, c access.Caller, device postern.DeviceID, id postern.ContactID,
+) (file postern.Media, err error) {
+	if err := c.Permit(postern.ContactsRead, postern.MessagesRead); err != nil {
+		return file, err
+	}
+	if _, err := g.devices().get(ctx, c, device); err != nil {
+		return file, err
+	}
+	who, err := g.Get(ctx, c, id)
+	if err != nil {
+		return file, err
+	}
+	known, media, err := g.contacts().Picture(ctx, device, who.ID)
+	if err != nil {
+		return file, err
+	}
+	known, file, err = g.keptPicture(ctx, c, known, media)
+	if err != nil {
+		return file, err
+	}
+	got, err := askOnce[Picture](ctx, g.core, c, device, nil, ContactPicture, func() (ContactInput, error) {
+		return ContactInput{ChatID: who.ChatID, PictureID: known}, nil
+	})
+	switch {
+	case err != nil:
+		return postern.Media{}, err
+	case got.Value.ID == "":
+		return postern.Media{}, postern.Errorf(postern.NotFound, "the contact shows this account no picture")
+	case len(got.Value.Bytes) == 0:
+		return file, nil
+	}
+	if file, err = g.storePicture(ctx, c, device, "contact.jpg", got.Value); err == nil {
+		err = g.contacts().SetPicture(ctx, device, who.ID, got.Value.ID, file.ID)
+	}
+	return file, err
+}
+
+// forgetPictures removes the files of a contact's pictures.
+func (g Contacts) forgetPictures(ctx context.Context, ws postern.WorkspaceID, id postern.ContactID) error {
+	list, err := g.contacts().Pictures(ctx, ws, id)
+	for _, file := range list {
+		row, readErr := g.db.Media.Get(ctx, ws, file)
+		if postern.ReasonOf(readErr) == postern.NotFound {
+			continue
+		}
+		if err = errors.Join(err, readErr); err == nil {
+			err = g.remove(ctx, row)
+		}
+	}
+	return err
+}
+
+// SetBlocked blocks the person of a direct chat, or ends that, as on the phone. A second call has no further effect.
+func (g Contacts) SetBlocked(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, blocked bool,
+) error {
+	if err := c.Permit(postern.ContactsWrite); err != nil {
+		return err
+	}
+	d, err := g.devices().get(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	in := ContactInput{Blocked: blocked}
+	if in.ChatID, err = postern.ParseChat(chat); err != nil || !postern.IsDirect(in.ChatID) {
+		return postern.Errorf(postern.NotFound, "only people can be blocked: give a number, or an id that begins with lid:")
+	}
+	if in.ChatID == string(d.PhoneNumber) {
+		return postern.Errorf(postern.ValidationFailed, "this is the account's own number, which it cannot block")
+	}
+	known, err := g.contacts().Named(ctx, c.Workspace(), in.ChatID)
+	switch {
+	case err != nil:
+		return err
+	case known.LID != "":
+		in.ChatID = string(known.LID)
+	case postern.NumberOfChat(in.ChatID) != "":
+		in.Numbers = []string{in.ChatID}
+	}
+	_, err = askOnce[struct{}](ctx, g.core, c, id, nil, ChangeBlocked, func() (ContactInput, error) { return in, nil })
 	return err
 }
 

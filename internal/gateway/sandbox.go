@@ -54,6 +54,8 @@ type SandboxNetwork interface {
 	SetChat(ctx context.Context, account, chat string, archived, muted *bool) error
 	// SetContact saves a person in the address book of the account's phone; without a name, it removes the person.
 	SetContact(ctx context.Context, account, number, name string) error
+	// SetContactPicture sets the picture that a number shows to others, a square JPEG.
+	SetContactPicture(number string, jpeg []byte) error
 	// Fault makes the vendor misbehave towards the account.
 	Fault(ctx context.Context, account, kind string) error
 	// Phone lists what the phone of a number shows.
@@ -544,9 +546,10 @@ func (g SandboxPhones) SetChat(
 	return network.SetChat(ctx, string(d.PhoneNumber), chat, archived, muted)
 }
 
-// SetContact saves a person in the address book of the account's phone. Without a name, it removes the person.
+// SetContact saves a person in the address book of the account's phone. Without a name, it removes the person. picture is
+// the one that the person shows from now on; nil leaves it.
 func (g SandboxPhones) SetContact(
-	ctx context.Context, c access.Caller, id postern.DeviceID, number, name string,
+	ctx context.Context, c access.Caller, id postern.DeviceID, number, name string, picture *NewMedia,
 ) error {
 	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
@@ -554,6 +557,15 @@ func (g SandboxPhones) SetContact(
 	}
 	if number, err = postern.ParsePhone(number); err != nil {
 		return postern.Invalid("/phoneNumber", "%v", err)
+	}
+	if picture != nil {
+		jpeg, err := g.avatar(ctx, c, picture)
+		if err != nil {
+			return err
+		}
+		if err := network.SetContactPicture(number, jpeg); err != nil {
+			return err
+		}
 	}
 	return network.SetContact(ctx, string(d.PhoneNumber), number, name)
 }

@@ -57,6 +57,7 @@ var (
 	ErrNoSuchGroup   = errors.New("there is no such group, or the account is not in it")
 	ErrGroupForbids  = errors.New("the account is not in the group, or is not one of its administrators")
 	ErrNoSuchCall    = errors.New("no such call rings")
+	ErrNotOnNetwork  = errors.New("there is no such person on the network")
 	ErrInviteUseless = errors.New("the invitation is not valid, or was replaced")
 	ErrTooManyAsks   = errors.New("the network limits how often it is asked")
 	ErrBadPicture    = errors.New("the network does not take the picture")

@@ -101,6 +101,9 @@ type Session interface {
 	// Profile reads and changes what the network shows others of the account.
 	Profile() Profile
 
+	// People reads what the network shows the account of others, and changes whom it has blocked.
+	People() People
+
 	// CheckNumbers asks which of the numbers are on the network, and returns one answer for each. Its errors are those of
 	// [Groups].
 	CheckNumbers(ctx context.Context, numbers []string) ([]postern.CheckedNumber, error)

@@ -81,6 +81,15 @@ type CheckedNumber struct {
 	BusinessName  Maybe  `json:"businessName" nullable:"true" doc:"The verified name of a business; null for other accounts." example:"Acme"`
 }
 
+// BlockedContact is somebody whom an account has blocked.
+type BlockedContact struct {
+	ChatID      string `json:"chatId" doc:"The direct chat with the person; usable in the path to end the block." example:"+15551234567"`
+	PhoneNumber Maybe  `json:"phoneNumber" nullable:"true" doc:"Number of the person; null while the network hides it." example:"+15551234567"`
+	LID         Maybe  `json:"lid" nullable:"true" doc:"Identifies the person even while the network hides the number." example:"lid:123456789012345"`
+	ContactID   Maybe  `json:"contactId" nullable:"true" doc:"Id of the contact, if a device that the key may use knows the person." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Name        Maybe  `json:"name" nullable:"true" doc:"Name of the contact, if it is known." example:"Ada Lovelace"`
+}
+
 // Typing is what an account shows in a chat before it writes.
 type Typing string
 

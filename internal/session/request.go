@@ -121,6 +121,8 @@ func refusedFor(err error) (postern.Reason, string) {
 		return postern.NetworkRefused, network.ErrChannelForbids.Error()
 	case errors.Is(err, network.ErrGroupForbids):
 		return postern.GroupNotAllowed, network.ErrGroupForbids.Error()
+	case errors.Is(err, network.ErrNotOnNetwork):
+		return postern.NotFound, "the number is not on the network"
 	case errors.Is(err, network.ErrNoSuchCall):
 		return postern.NotFound, "no such call rings; it may have ended"
 	case errors.Is(err, network.ErrInviteUseless):
@@ -138,7 +140,8 @@ func refusedFor(err error) (postern.Reason, string) {
 // perform carries out a request, and returns its answer.
 func (l asked) perform(ctx context.Context, r requests.Request) (any, error) {
 	switch r.Kind {
-	case gateway.CheckNumbers, gateway.ShowTyping, gateway.RejectCall:
+	case gateway.CheckNumbers, gateway.ShowTyping, gateway.RejectCall, gateway.ListBlocked, gateway.ChangeBlocked,
+		gateway.ContactPicture:
 		return l.contactRequest(ctx, r)
 	case gateway.AskHistory:
 		return l.askHistory(ctx, r)
@@ -163,8 +166,25 @@ func (l asked) contactRequest(ctx context.Context, r requests.Request) (any, err
 		return l.checkNumbers(ctx, in.Numbers)
 	case gateway.ShowTyping:
 		return struct{}{}, l.session.Typing(ctx, in.ChatID, in.Typing)
+	case gateway.ListBlocked:
+		return l.session.People().Blocked(ctx)
+	case gateway.ContactPicture:
+		id, picture, err := l.session.People().Picture(ctx, in.ChatID, in.PictureID)
+		return gateway.Picture{ID: id, Bytes: picture}, err
+	case gateway.ChangeBlocked:
+		return struct{}{}, l.setBlocked(ctx, in)
 	}
 	return struct{}{}, l.session.RejectCall(ctx, in.CallID)
+}
+
+// setBlocked blocks somebody, or ends that. A number that nobody knows here is looked up as a new chat would be.
+func (l asked) setBlocked(ctx context.Context, in gateway.ContactInput) error {
+	if len(in.Numbers) > 0 {
+		if err := l.paceLookUps(ctx, len(in.Numbers), "/chatId"); err != nil {
+			return err
+		}
+	}
+	return l.session.People().SetBlocked(ctx, in.ChatID, in.Blocked)
 }
 
 // changeChat changes what the account has set for a chat.

@@ -114,6 +114,9 @@ func (s *session) enter() (cli *whatsmeow.Client, leave func(), ok bool) {
 	return c.cli, c.calls.Leave, true
 }
 
+// People returns what the network shows the account of others.
+func (s *session) People() network.People { return live.People{Enter: s.enter} }
+
 // Profile returns what the network shows others of the account.
 func (s *session) Profile() network.Profile {
 	return live.Profile{Enter: s.enter, Name: s.shownName, Rename: s.rename}

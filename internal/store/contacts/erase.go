@@ -56,6 +56,8 @@ func (o Erasure) erase(tx *db.Tx, id postern.ContactID) error {
 		`DELETE FROM number_check WHERE workspace_id = $1 AND number IN (SELECT name FROM contact_key WHERE contact_id = $2)`,
 		`DELETE FROM contact_key WHERE workspace_id = $1 AND contact_id = $2`,
 		`DELETE FROM contact_device WHERE contact_id = $2 AND $1 <> ''`,
+		`DELETE FROM contact_picture WHERE contact_id IN (SELECT id FROM contact WHERE workspace_id = $1
+			AND (id = $2 OR merged_into = $2))`,
 	} {
 		err = errors.Join(err, tx.Exec(query, o.WorkspaceID, id))
 	}

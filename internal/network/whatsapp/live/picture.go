@@ -37,7 +37,7 @@ func readPicture(
 	p, err := ask(ctx, enter, func(ctx context.Context, cli *whatsmeow.Client) (picture, error) {
 		info, err := cli.GetProfilePictureInfo(ctx, of(cli), &whatsmeow.GetProfilePictureParams{ExistingID: known})
 		switch {
-		case errors.Is(err, whatsmeow.ErrProfilePictureNotSet):
+		case errors.Is(err, whatsmeow.ErrProfilePictureNotSet), errors.Is(err, whatsmeow.ErrProfilePictureUnauthorized):
 			return picture{}, nil
 		case err != nil:
 			return picture{}, err

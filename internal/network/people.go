@@ -1,0 +1,19 @@
+package network
+
+import (
+	"context"
+
+	"postern/internal/postern"
+)
+
+// People reads what the network shows the account of others, and changes whom it has blocked, over its live connection.
+// Its errors are those of [Groups]; [ErrNotOnNetwork] means that there is no such person.
+type People interface {
+	// Blocked returns whom the account has blocked, here or on the phone.
+	Blocked(ctx context.Context) ([]postern.BlockedContact, error)
+	// SetBlocked blocks the person of a direct chat, or ends that. It does nothing if that is so already.
+	SetBlocked(ctx context.Context, chat string, blocked bool) error
+	// Picture returns the picture of the person of a direct chat, like [Groups].Picture. A picture that the person does not
+	// show to the account is none.
+	Picture(ctx context.Context, chat, known string) (id string, picture []byte, err error)
+}
