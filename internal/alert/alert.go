@@ -203,6 +203,9 @@ func sentence(a alerts.Alert) string {
 		return fmt.Sprintf("Device %s is not connected: %s", name, a.Detail)
 	case alerts.DeviceLimited:
 		return fmt.Sprintf("The account of device %s may not start chats", name)
+	case alerts.PhoneUnseen:
+		return fmt.Sprintf("The phone of device %s has not been seen for long; the network removes the link of a phone "+
+			"that is not used for 14 days", name)
 	case alerts.EndpointFailing:
 		return fmt.Sprintf("Webhook endpoint %s is failing", name)
 	case alerts.EndpointDisabled:

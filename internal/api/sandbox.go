@@ -291,7 +291,7 @@ type faultInput struct {
 
 type newFault struct {
 	_    struct{} `additionalProperties:"false"`
-	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence,limit,unlimit" doc:"The fault to simulate. limit keeps the account from starting chats for a day; unlimit ends that." example:"drop"`
+	Kind string   `json:"kind" enum:"drop,logout,ban,restrict,conflict,silence,limit,unlimit,phone-unseen" doc:"The fault to simulate. limit keeps the account from starting chats for a day; unlimit ends that. phone-unseen is as if the account's phone had not been used for ten days; it ends when the phone writes or reads something." example:"drop"`
 }
 
 func (h sandbox) fault(ctx context.Context, q *request, in *faultInput) (*nothing, error) {

@@ -71,6 +71,9 @@ func (d overview) trouble(ctx context.Context, v visit, p gateway.Problem) page.
 	case gateway.DeviceLimited:
 		t.Title = name + " may not start chats"
 		t.Why = "The network limits the account for a time. Replies still work; messages to new people are refused."
+	case gateway.PhoneUnseen:
+		t.Title = "The phone of " + name + " has not been seen for long"
+		t.Why = "The network removes the link of a phone that is not used for 14 days. Open the app on the phone."
 	case gateway.MessagesWaiting:
 		t.Title, t.Why = "Messages of "+name+" wait", "The device is connected, but its queue does not move as fast as it grows."
 		t.Fix = page.Fix{Label: "Show the queue", Href: "/messages?status=queued,sending&device=" + p.Subject}

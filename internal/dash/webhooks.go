@@ -96,6 +96,7 @@ func eventChoices(chosen []string) (list []page.EventChoice) {
 		string(postern.CallReceived):         "A contact called.",
 		string(postern.ContactIdentified):    "The number of a contact became known.",
 		string(postern.DeviceLinking):        "A link attempt was opened, needs the passkey of the account, or has ended without a link.",
+		string(postern.DevicePhoneUnseen):    "The account's phone has not been seen for ten days.",
 		string(postern.DeviceLimited):        "The account may not start chats.",
 		string(postern.DeviceUnlimited):      "The account may start chats again.",
 		string(postern.GroupJoined):          "The account joined a group.",

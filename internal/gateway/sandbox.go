@@ -582,12 +582,18 @@ func (g SandboxPhones) Fault(ctx context.Context, c access.Caller, id postern.De
 	if kinds := SandboxFaults(); !slices.Contains(kinds, kind) {
 		return postern.Invalid("/kind", "the fault must be one of %s", listed(kinds))
 	}
+	if kind == phoneUnseen { // nothing that the vendor does
+		return errors.Join(g.phones().Forget(ctx, d.WorkspaceID, d.ID, g.time()), g.reportUnseen(ctx))
+	}
 	return g.fault(ctx, d, kind)
 }
 
+// phoneUnseen is the fault of a phone that is not used any more.
+const phoneUnseen = "phone-unseen"
+
 // SandboxFaults lists the ways in which the simulated vendor can misbehave.
 func SandboxFaults() []string {
-	return []string{"drop", "silence", "conflict", "restrict", "limit", "unlimit", "logout", "ban"}
+	return []string{"drop", "silence", "conflict", "restrict", "limit", "unlimit", "logout", "ban", phoneUnseen}
 }
 
 // Offline disconnects the device from the simulated vendor for a number of seconds, at

@@ -12,6 +12,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/store"
 	"postern/internal/store/passkeys"
+	"postern/internal/store/phones"
 )
 
 // SessionState is the state of a device's session as the session engine sees it.
@@ -121,6 +122,29 @@ func (g Sessions) SetNewChats(ctx context.Context, id postern.DeviceID, n poster
 	return g.db.Devices.SetNewChats(ctx, store.SetNewChats{
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NewChats: n, At: g.time(), Event: e,
 	})
+}
+
+func (g *core) phones() phones.Table { return phones.Of(g.db) }
+
+// PhoneSeen records that the phone of a device was seen.
+func (g Sessions) PhoneSeen(ctx context.Context, id postern.DeviceID, at postern.Time) error {
+	return g.phones().Seen(ctx, id, at)
+}
+
+// ReportUnseen reports which phones have not been seen for long.
+func (g Sessions) ReportUnseen(ctx context.Context) error { return g.reportUnseen(ctx) }
+
+func (g *core) reportUnseen(ctx context.Context) error {
+	now := g.time()
+	list, err := g.phones().Unseen(ctx, now, limitChunk)
+	for _, id := range list {
+		d, readErr := g.db.Devices.ForEngine(ctx, id)
+		e, eventErr := d.Event(postern.DevicePhoneUnseen)
+		if err = errors.Join(err, readErr, eventErr); err == nil {
+			err = g.phones().Report(ctx, id, e, now)
+		}
+	}
+	return err
 }
 
 // LiftLimits lets accounts start chats again whose limit is over.

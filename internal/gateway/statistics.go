@@ -205,6 +205,7 @@ func (g Statistics) System(ctx context.Context, by access.Actor) (s System, err 
 const (
 	DeviceDown       = alerts.DeviceDown
 	DeviceLimited    = alerts.DeviceLimited
+	PhoneUnseen      = alerts.PhoneUnseen
 	EndpointFailing  = alerts.EndpointFailing
 	EndpointDisabled = alerts.EndpointDisabled
 	MessagesWaiting  = alerts.MessagesWaiting

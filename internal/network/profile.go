@@ -1,6 +1,9 @@
 package network
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Profile reads and changes what the network shows others of the account, over its live connection. Its errors are those
 // of [Groups]; a [*Rejected] means that nothing was changed.
@@ -27,4 +30,8 @@ type ShownProfile struct {
 // Renamed reports the name that the account has, here or on the phone. A driver may report it again.
 type Renamed struct{ Name string }
 
-func (Renamed) update() {}
+// PhoneSeen reports that the account's phone has done something. A driver may report it any number of times.
+type PhoneSeen struct{ At time.Time }
+
+func (Renamed) update()   {}
+func (PhoneSeen) update() {}

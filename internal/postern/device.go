@@ -75,6 +75,7 @@ type Device struct {
 	LinkedAt        Time              `json:"linkedAt" format:"date-time" nullable:"true" doc:"When the account was linked; null if it never was." example:"2026-11-21T09:00:00.000Z"`
 	ConnectedAt     Time              `json:"connectedAt" format:"date-time" nullable:"true" doc:"When the session last became connected." example:"2026-11-21T09:00:00.000Z"`
 	LastSeenAt      Time              `json:"lastSeenAt" format:"date-time" nullable:"true" doc:"When the network was last heard from." example:"2026-11-21T09:00:00.000Z"`
+	PhoneSeenAt     Time              `json:"phoneSeenAt" format:"date-time" nullable:"true" doc:"When the account's phone last did something that linked devices learn of, such as writing, reading or confirming a message; at most an hour out of date. The network removes the link of a phone that is not used for 14 days. Null if it is not known." example:"2026-11-21T09:00:00.000Z"`
 
 	WorkspaceID WorkspaceID `json:"-"`
 	Account     string      `json:"-"` // the network's name for the link; "" if not linked

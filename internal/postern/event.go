@@ -47,6 +47,7 @@ const (
 	DevicePaused       EventType = "device.paused"
 	DeviceLinking      EventType = "device.linking"
 	DeviceLimited      EventType = "device.limited"
+	DevicePhoneUnseen  EventType = "device.phone_unseen"
 	DeviceUnlimited    EventType = "device.unlimited"
 
 	WebhookVerification EventType = "webhook.verification"
@@ -65,7 +66,7 @@ func EventTypes() []EventType {
 		GroupJoined, GroupLeft, GroupUpdated, GroupParticipants,
 		DeviceLinked, DeviceConnected, DeviceDisconnected, DeviceRestricted, DeviceLoggedOutEv, DeviceBanned,
 		DeviceConflict, DeviceUnlinked,
-		DevicePaused, DeviceLinking, DeviceLimited, DeviceUnlimited,
+		DevicePaused, DeviceLinking, DeviceLimited, DeviceUnlimited, DevicePhoneUnseen,
 		WebhookDisabled,
 	}
 }

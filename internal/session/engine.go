@@ -300,5 +300,6 @@ func (e *Engine) maintainOnce(ctx context.Context) error {
 	_, forgot := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
 	_, removed := e.g.Sessions.Requests().Remove(ctx, now)
 	return errors.Join(expired, failed, forgot, removed, e.g.Sessions.ForgetChecks(ctx), e.g.Sessions.LiftLimits(ctx),
+		e.g.Sessions.ReportUnseen(ctx),
 		e.g.Sessions.TidyContacts(ctx))
 }

@@ -56,6 +56,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.groupNotice(ctx, u.GroupNotice)
 	case network.Renamed:
 		return h.e.g.Sessions.SetDisplayName(ctx, h.d, u.Name)
+	case network.PhoneSeen:
+		return h.phoneSeen(ctx, postern.TimeOf(u.At))
 	case network.NewChats:
 		return h.e.g.Sessions.SetNewChats(ctx, h.d.ID, postern.NewChats{Allowed: u.Allowed, Until: postern.TimeOf(u.Until)})
 	case network.Code, network.PasskeyWanted, network.CompareCode, network.Scanned, network.Paired:
@@ -139,6 +141,18 @@ func (h *host) groupNotice(ctx context.Context, n postern.GroupNotice) error {
 		l.e.running.Go(func() { asked{l}.reread(n) })
 	}
 	return h.e.g.Sessions.NoteGroup(ctx, d, n)
+}
+
+// phonePrecision is how exactly it is stored when a phone was last seen.
+const phonePrecision = time.Hour
+
+// phoneSeen records that the phone of the account was seen, unless it was seen shortly before.
+func (h *host) phoneSeen(ctx context.Context, at postern.Time) error {
+	d, err := h.settings.now(ctx)
+	if err != nil || at < d.PhoneSeenAt.Add(phonePrecision) {
+		return err
+	}
+	return h.e.g.Sessions.PhoneSeen(ctx, d.ID, at)
 }
 
 // disappearing stores the timer of a chat, which messages to the chat carry from now on.

@@ -18,7 +18,8 @@ import (
 // needs. They are apart because lists of devices are read often and each column costs.
 const (
 	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at,
-		connected_at, last_seen_at, pace_minute, pace_new_chats, receive, restricted_until, limited_at, limited_until`
+		connected_at, last_seen_at, pace_minute, pace_new_chats, receive, restricted_until, limited_at, limited_until,
+		phone_seen_at`
 	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn, crashes`
 )
 
@@ -30,7 +31,7 @@ func scanDevice(s db.Scanner, d *postern.Device) error {
 		(*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
 		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt),
 		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive, (*int64)(&d.RestrictedUntil), &limited,
-		(*int64)(&d.NewChats.Until))
+		(*int64)(&d.NewChats.Until), (*int64)(&d.PhoneSeenAt))
 	d.NewChats.Allowed = limited == 0
 	if d.Status != postern.Restricted {
 		d.RestrictedUntil = 0 // of an earlier restriction
@@ -102,7 +103,7 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			return err
 		}
 		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, $17, $18, $19, $20,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $17, $18, $19, $20,
 			$21, $22, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,

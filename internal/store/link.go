@@ -237,6 +237,7 @@ func (o FinishLink) apply(t *db.Tx) error {
 	t.Note(LinkEnded{postern.LinkLinked, ""})
 	err = changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3,
 		phone_number = $4, display_name = $5, linked_at = $6, down_at = $6, limited_at = 0, limited_until = 0,
+		phone_seen_at = $6, phone_unseen_at = 0,
 		history_from = CASE WHEN phone_number IN ('', $4) THEN history_from ELSE (SELECT coalesce(max(n), 0) FROM message
 		WHERE device_id = $2) END
 		WHERE workspace_id = $1 AND id = $2`, o.WorkspaceID, o.DeviceID, o.Account, o.Number, o.DisplayName, o.At)

@@ -87,9 +87,11 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 	letContactsHappen(t, k, c, d, hooks)
 	letGroupsHappen(t, k, c, d, hooks)
 	letFilesHappen(t, k, c, d, hooks)
-	for _, f := range []string{"limit", "unlimit"} {
+	for _, f := range []string{"limit", "unlimit", "phone-unseen"} {
 		c.Call("POST", box+"/faults", map[string]any{"kind": f}, 204, nil)
-		hooks.Await(map[string]postern.EventType{"limit": postern.DeviceLimited, "unlimit": postern.DeviceUnlimited}[f])
+		hooks.Await(map[string]postern.EventType{
+			"limit": postern.DeviceLimited, "unlimit": postern.DeviceUnlimited, "phone-unseen": postern.DevicePhoneUnseen,
+		}[f])
 	}
 	c.Call("POST", box+"/faults", map[string]any{"kind": "restrict"}, 204, nil)
 	c.Await(d.ID, postern.Restricted)
@@ -102,7 +104,7 @@ func letMessagesHappen(t *testing.T, k *testkit.Kit, c *testkit.Client, hooks *t
 		postern.MessageReceived, postern.MessageEcho, postern.MessageUndecryptable, postern.MessageSent,
 		postern.MessageDelivered, postern.MessageRead, postern.MessagePlayed, postern.MessageFailed,
 		postern.MediaReadyEv, postern.MediaFailedEv, postern.CallReceived, postern.ContactIdentified,
-		postern.DeviceLimited, postern.DeviceUnlimited, postern.GroupJoined, postern.GroupLeft, postern.GroupUpdated, postern.GroupParticipants,
+		postern.DeviceLimited, postern.DeviceUnlimited, postern.DevicePhoneUnseen, postern.GroupJoined, postern.GroupLeft, postern.GroupUpdated, postern.GroupParticipants,
 		postern.MessageExpired, postern.MessageCanceled, postern.MessageReaction, postern.MessageEdited,
 		postern.MessageDeleted, postern.MessagePinned, postern.MessageUnpinned, postern.MessageStarred,
 		postern.MessageUnstarred, postern.PollVote,

@@ -75,7 +75,7 @@ type GroupEvent struct {
 type DeviceEvent struct {
 	Envelope
 
-	Type   postern.EventType `json:"type" enum:"device.linked,device.connected,device.disconnected,device.restricted,device.logged_out,device.banned,device.conflict,device.unlinked,device.paused,device.linking,device.limited,device.unlimited" doc:"Kind of the event." example:"device.connected"`
+	Type   postern.EventType `json:"type" enum:"device.linked,device.connected,device.disconnected,device.restricted,device.logged_out,device.banned,device.conflict,device.unlinked,device.paused,device.linking,device.limited,device.unlimited,device.phone_unseen" doc:"Kind of the event." example:"device.connected"`
 	Device *postern.Device   `json:"device,omitempty" doc:"The device at the time of the event; absent once it was deleted."`
 }
 
@@ -276,6 +276,7 @@ func told() map[postern.EventType]string {
 		postern.DeviceLinking:        "A link attempt was opened, needs its owner, or has ended without a link. status is linking while it is open; statusReason is passkey-required when the network asks for the passkey of the account. If it has ended, status is unlinked, and statusReason says why.",
 		postern.DeviceLimited:        "The network no longer lets the account write to people who have never written to it; newChats.until says until when, if it gave a time. Replies still work.",
 		postern.DeviceUnlimited:      "The account may start chats again, as far as is known.",
+		postern.DevicePhoneUnseen:    "The device is connected, but the account's phone has not been seen for ten days; phoneSeenAt says since when. The network removes the link of a phone that is not used for 14 days: somebody should open the app on it. It is reported once, and again only after the phone was seen.",
 		postern.WebhookVerification:  "The challenge that verifies an endpoint: respond within 10 seconds with 2xx and the body {\"challenge\":\"…\"}, or with the challenge alone as plain text. If the endpoint's handshake is signed, the body must also contain the signature of the challenge.",
 		postern.WebhookTest:          "Sent on request to one endpoint only (POST /v1/webhooks/{id}/test), whatever events it subscribes to. It is retried like any event, and is not in the event log.",
 		postern.WebhookDisabled:      "An endpoint was disabled after failures, or because it responded with 410. Sent only to endpoints that list this type by name; it is not in the event log.",

@@ -252,6 +252,9 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 	case v.progress <- struct{}{}:
 	default:
 	}
+	if at, seen := live.PhoneSeen(evt); seen && !v.stores(ctx, network.PhoneSeen{At: sane(at.UTC(), time.Now().UTC())}) {
+		return false
+	}
 	switch evt := evt.(type) {
 	case *events.Message:
 		return v.storeShared(ctx, evt) && v.historyOffered(ctx, evt) && v.message(ctx, evt) && v.isDurable(ctx)

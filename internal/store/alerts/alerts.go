@@ -18,6 +18,7 @@ type Kind string
 const (
 	DeviceDown       Kind = "device-down"       // linked, and not connected; or its link was removed
 	DeviceLimited    Kind = "device-limited"    // its account may not start chats
+	PhoneUnseen      Kind = "phone-unseen"      // the device is connected, but its account's phone was not seen for long
 	EndpointFailing  Kind = "endpoint-failing"  // no delivery has succeeded since a failure
 	EndpointDisabled Kind = "endpoint-disabled" // it failed for too long, or responded with 410
 	MessagesWaiting  Kind = "messages-waiting"  // of a device that is connected
@@ -56,6 +57,8 @@ func wrong(one string) string {
 		ELSE d.status || ', ' || d.status_reason END, d.down_at` + device + ` AND d.status IN ` + down + `
 	UNION ALL SELECT 'device-limited', d.id, d.workspace_id, w.name, d.name, '', d.limited_at` + device + `
 		AND d.limited_at > 0
+	UNION ALL SELECT 'phone-unseen', d.id, d.workspace_id, w.name, d.name, '', d.phone_seen_at` + device + `
+		AND d.phone_unseen_at > 0 AND d.status = 'connected'
 	UNION ALL SELECT 'endpoint-failing', e.id, e.workspace_id, w.name, e.description, '', e.failing_since` + endpoint + `
 		WHERE e.status = 'active' AND e.failing_since > 0
 	UNION ALL SELECT 'endpoint-disabled', e.id, e.workspace_id, w.name, e.description, e.status_reason, e.failing_since` +
