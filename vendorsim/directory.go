@@ -54,6 +54,7 @@ func (v directory) userByContact(contact []byte, wantsLID bool) waBinary.Node {
 			Content: v.userDetails(n, false, contact),
 		}
 	}
+	n = n.registered()
 	attrs := waBinary.Attrs{"jid": n.pn()}
 	if wantsLID && n.exists() {
 		attrs = waBinary.Attrs{"jid": n.lid(), "pn_jid": n.pn()}

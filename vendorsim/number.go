@@ -53,7 +53,7 @@ func knownNumber(s string) (number, error) {
 	if err != nil {
 		return "", err
 	}
-	if !n.exists() {
+	if n = n.registered(); !n.exists() {
 		return "", fmt.Errorf("%w: %s", ErrNotOnNetwork, n)
 	}
 	return n, nil
@@ -71,7 +71,25 @@ func (n number) valid() bool {
 	return true
 }
 
-func (n number) exists() bool   { return n.valid() && n.String() != NumberUnknown }
+func (n number) exists() bool {
+	return n.valid() && n.String() != NumberUnknown && n == n.registered()
+}
+
+// registered returns the form in which the network has a number. Some countries have changed their numbers, and accounts
+// kept theirs: Brazilian mobile numbers outside São Paulo and Rio de Janeiro lack the 9 that people dial, Mexican ones
+// have a 1 after the country code, and Argentine ones a 9, which people leave out.
+func (n number) registered() number {
+	switch {
+	case len(n) == 13 && strings.HasPrefix(string(n), "55") && n[2] >= '3' && n[4] == '9':
+		return n[:4] + n[5:]
+	case len(n) == 12 && strings.HasPrefix(string(n), "52"):
+		return "521" + n[2:]
+	case len(n) == 12 && strings.HasPrefix(string(n), "54"):
+		return "549" + n[2:]
+	}
+	return n
+}
+
 func (n number) String() string { return "+" + string(n) }
 
 // LogValue implements slog.LogValuer. Logs contain the hidden address instead of the number.

@@ -119,10 +119,14 @@ func (g *generator) path(a *attempt) string {
 	if strings.Contains(a.op.path, "/chats/") {
 		chat = of(g.dice, chat, "+15551234567")
 	}
+	if strings.Contains(a.op.path, "/blocked/") {
+		chat = of(g.dice, "+15551234567", "lid:123456789012345")
+	}
 	if strings.Contains(a.op.path, "{chatId}") && g.seldom() {
 		a.odd(&chat, of(g.dice, "group:x", "+15551234567", "x", "%00", chat+"%2f", strings.Repeat("1", 3000)))
 	}
-	return strings.NewReplacer("{id}", id, "{chatId}", chat, "{callId}", "3EB0A1B2C3D4E5F60718").Replace(a.op.path)
+	return strings.NewReplacer("{id}", id, "{chatId}", chat, "{callId}", "3EB0A1B2C3D4E5F60718",
+		"{contactId}", g.id("ct_")).Replace(a.op.path)
 }
 
 // id is one that is there, the caller's or another's, or one that is nowhere.

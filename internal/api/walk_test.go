@@ -206,7 +206,7 @@ func TestWalkTheQueries(t *testing.T) {
 					}
 					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest,
 						postern.MalformedRequest)
-				case "id", "limit", "type", "chatId", "callId", "direction", "status", "q", "since", "until", "archived", "unread", "filename",
+				case "id", "limit", "type", "chatId", "contactId", "callId", "direction", "status", "q", "since", "until", "archived", "unread", "filename",
 					"Idempotency-Key":
 				default:
 					t.Errorf("%s has the parameter %s: does it take what may be another's?", op.OperationID, p.Name)

@@ -123,6 +123,11 @@ func (g Sessions) SetBook(ctx context.Context, id postern.DeviceID, b postern.Ad
 	return g.contacts().SetBook(ctx, id, b)
 }
 
+// AddForm records by which number the network knows one that a device has written to.
+func (g Sessions) AddForm(ctx context.Context, d postern.Device, f postern.OtherForm) error {
+	return g.contacts().AddForm(ctx, d.WorkspaceID, d.ID, f, g.time())
+}
+
 // Check tells which numbers are on the network, in their order. What was asked within a day is not asked again. The
 // others count towards the device's pace for new chats.
 func (g Contacts) Check(

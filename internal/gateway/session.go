@@ -187,11 +187,15 @@ func (g Sessions) Receive(
 // ChatOf returns the chat that we have with a person whom the network names by a LID: once the number behind it is
 // known, there is only the chat with the number. Other chats stay as they are.
 func (g Sessions) ChatOf(ctx context.Context, d postern.Device, chat string) (string, error) {
+	if !strings.HasPrefix(chat, "lid:") {
+		return chat, nil
+	}
 	return g.chatOf(ctx, d.WorkspaceID, chat)
 }
 
+// chatOf returns the chat that we have with the person of a direct chat, who may be known by another name by now.
 func (g *core) chatOf(ctx context.Context, ws postern.WorkspaceID, chat string) (string, error) {
-	if !strings.HasPrefix(chat, "lid:") {
+	if !postern.IsDirect(chat) {
 		return chat, nil
 	}
 	c, err := g.contacts().Named(ctx, ws, chat)

@@ -6,6 +6,11 @@ import (
 	"postern/internal/postern"
 )
 
+// OtherForm reports by which number the network knows one to which a message was sent. A driver may report it again.
+type OtherForm struct{ postern.OtherForm }
+
+func (OtherForm) update() {}
+
 // People reads what the network shows the account of others, and changes whom it has blocked, over its live connection.
 // Its errors are those of [Groups]; [ErrNotOnNetwork] means that there is no such person.
 type People interface {

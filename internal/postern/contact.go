@@ -176,6 +176,14 @@ type Seen struct {
 	Business string // that the network has verified
 }
 
+// OtherForm is a number that the network knows by another form of it, such as with or without a digit that a country has
+// added to its numbers.
+type OtherForm struct {
+	Form   string // "+" and digits, as people write the number
+	Number string // of the account, as the network writes it
+	LID    string // of the account
+}
+
 // IsEmpty reports whether nobody was seen.
 func (s Seen) IsEmpty() bool { return s.Number == "" && s.LID == "" }
 

@@ -56,6 +56,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.groupNotice(ctx, u.GroupNotice)
 	case network.Renamed:
 		return h.e.g.Sessions.SetDisplayName(ctx, h.d, u.Name)
+	case network.OtherForm:
+		return h.e.g.Sessions.AddForm(ctx, h.d, u.OtherForm)
 	case network.PhoneSeen:
 		return h.phoneSeen(ctx, postern.TimeOf(u.At))
 	case network.NewChats:

@@ -388,8 +388,13 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 	var events []eventAt
 	for _, o := range all {
 		m := messages[sentAs{o.DeviceID, db.Clean(o.NetworkID)}]
-		if m == nil || !slices.Contains(o.Chats, m.ChatID) {
-			continue // not sent by Postern, or to somebody else
+		if m == nil {
+			continue // not sent by Postern
+		}
+		if its, err := o.isFor(t, m); err != nil {
+			return err
+		} else if !its {
+			continue // sent to somebody else
 		}
 		was := m.Status
 		steps, err := o.apply(left, m)
@@ -405,6 +410,19 @@ func (receipts) WriteAll(t *db.Tx, list []db.Pending[receipts]) error {
 		return err
 	}
 	return recordEvents(t, events)
+}
+
+// isFor reports whether the receipt is for the chat of a message, or for the chat of which that is about to become a part.
+func (o Receipt) isFor(t *db.Tx, m *postern.Message) (bool, error) {
+	if slices.Contains(o.Chats, m.ChatID) {
+		return true, nil
+	}
+	var to string
+	err := t.Row(`SELECT to_chat FROM chat_join WHERE device_id = $1 AND from_chat = $2`, []any{m.DeviceID, m.ChatID}, &to)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return slices.Contains(o.Chats, to), err
 }
 
 // countdown knows how many recipients of messages to groups have not confirmed the next status. So the receipts of a

@@ -109,12 +109,31 @@ func (c *conn) lookUp(ctx context.Context, pn types.JID) (types.JID, error) {
 	}
 	lid := found[pn].LID
 	if lid.IsEmpty() {
-		return types.EmptyJID, &network.Rejected{
-			Code:   postern.RecipientNotFound,
-			Detail: "the number is not on the network",
-		}
+		return c.otherForm(ctx, pn)
 	}
 	return lid.ToNonAD(), nil
+}
+
+// otherForm asks the vendor for the account of a number that it knows by another form, as people may write it in some
+// countries. The search of the apps finds these accounts, while an address must have the vendor's form.
+func (c *conn) otherForm(ctx context.Context, pn types.JID) (types.JID, error) {
+	enter := func() (*whatsmeow.Client, func(), bool) { return c.cli, func() {}, true }
+	found, err := live.CheckNumbers(ctx, enter, []string{"+" + pn.User})
+	if err != nil {
+		return types.EmptyJID, unsent("send", err)
+	}
+	form := postern.OtherForm{
+		Form: found[0].PhoneNumber, Number: string(found[0].NetworkNumber), LID: string(found[0].LID),
+	}
+	if !found[0].Exists || form.Number == "" || form.LID == "" {
+		return types.EmptyJID, &network.Rejected{
+			Code: postern.RecipientNotFound, Detail: "the number is not on the network",
+		}
+	}
+	if form.Form != form.Number && !c.stores(ctx, network.OtherForm{OtherForm: form}) {
+		return types.EmptyJID, network.ErrNotConnected
+	}
+	return types.NewJID(strings.TrimPrefix(form.LID, "lid:"), types.HiddenUserServer), nil
 }
 
 // transmit sends the message once. errNoCopy means that nothing was sent,

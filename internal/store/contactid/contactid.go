@@ -263,9 +263,13 @@ func learnNumber(t *db.Tx, s Sighting, c *row) error {
 	return errors.Join(setNames(t, *c), key(t, s.WorkspaceID, c.number, c.id))
 }
 
-// merge makes a contact a part of another one. Its id keeps working.
+// merge makes a contact that has a LID and no number a part of another one. Its id keeps working.
 func merge(t *db.Tx, ws postern.WorkspaceID, from row, to *row) error {
-	lid := from.lid
+	return errors.Join(absorb(t, from, to), claimLID(t, ws, to, from.lid))
+}
+
+// absorb gives a contact what belongs to another one, which becomes a part of it.
+func absorb(t *db.Tx, from row, to *row) error {
 	if from.push != "" && to.push == "" {
 		to.push = from.push
 	}
@@ -284,10 +288,7 @@ func merge(t *db.Tx, ws postern.WorkspaceID, from row, to *row) error {
 			return err
 		}
 	}
-	if err := t.Exec(`DELETE FROM contact_device WHERE contact_id = $1`, from.id); err != nil {
-		return err
-	}
-	return claimLID(t, ws, to, lid)
+	return errors.Join(t.Exec(`DELETE FROM contact_device WHERE contact_id = $1`, from.id), setNames(t, *to))
 }
 
 // setNames stores by which names a contact is known.
