@@ -216,7 +216,8 @@ func (d phones) fault(w http.ResponseWriter, r *http.Request, v visit) error {
 func faultWords(kind string) string {
 	return map[string]string{
 		"drop": "Drop the connection", "silence": "Stop responding", "conflict": "Open the session elsewhere",
-		"restrict": "Restrict the account", "limit": "Forbid new chats", "unlimit": "Allow new chats", "logout": "Log out on the phone", "ban": "Ban the account",
+		"restrict": "Restrict the account", "limit": "Forbid new chats", "unlimit": "Allow new chats",
+		"logout": "Log out on the phone", "ban": "Ban the account", "phone-unseen": "Leave the phone unused for ten days",
 	}[kind]
 }
 

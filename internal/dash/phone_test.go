@@ -226,3 +226,12 @@ func TestRefusedContactsKeepWhatWasEntered(t *testing.T) {
 		t.Errorf("%d messages were written", len(v.wrote))
 	}
 }
+
+func TestEachFaultHasWords(t *testing.T) {
+	t.Parallel()
+	for _, kind := range gateway.SandboxFaults() {
+		if faultWords(kind) == "" {
+			t.Errorf("the button of %q has no label", kind)
+		}
+	}
+}
