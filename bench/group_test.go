@@ -68,7 +68,7 @@ func newGroup(t *testing.T, k *testkit.Kit, account string) string {
 	for n := range groupMembers - 2 {
 		members = append(members, fmt.Sprintf("+1556000%04d", n))
 	}
-	g, err := k.Vendor.CreateGroup("All", "+15560009999", members...)
+	g, err := k.Vendor.CreateGroup("All", append(members, "+15560009999")...)
 	if err != nil {
 		t.Fatal(err)
 	}
