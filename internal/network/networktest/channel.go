@@ -10,7 +10,7 @@ import (
 // noChannels are the channels of an account that follows none.
 type noChannels struct{}
 
-// Channels returns the channels of an account: on the fake network there are none.
+// Channels returns the channels of an account. The fake network has no channels.
 func (*fakeSession) Channels() network.Channels { return noChannels{} }
 
 // Followed returns none.

@@ -17,7 +17,7 @@ type Channels struct{ Enter }
 
 var _ network.Channels = Channels{}
 
-// ChannelAddress returns the network's address of a channel; ok is false if the chat is none.
+// ChannelAddress returns the network's address of a channel; ok is false if the chat is not a channel.
 func ChannelAddress(chat string) (channel types.JID, ok bool) {
 	id, ok := strings.CutPrefix(chat, "channel:")
 	return types.NewJID(id, types.NewsletterServer), ok
