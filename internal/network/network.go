@@ -233,6 +233,7 @@ type ChatSetting struct {
 	ChatID     string
 	Archived   *bool
 	MutedUntil *postern.Time // as in [ChatChange]
+	ReadUntil  time.Time     // it has read what was sent until then; zero if it has not marked the chat as read
 }
 
 // MediaRequest names a received message whose file is wanted again.
@@ -384,12 +385,11 @@ type (
 		At     time.Time // of a change that was sent with Send: the Outbound's
 	}
 
-	// ReadElsewhere reports what the account has read in a chat on its phone or on another companion. A driver may
-	// report it again.
+	// ReadElsewhere reports up to which messages of a chat the account has read on its phone or on another companion.
+	// A driver may report it again.
 	ReadElsewhere struct {
 		ChatID     string
-		NetworkIDs []string  // of messages up to which it has read
-		Until      time.Time // it has read what was sent until then; zero if only the messages are known
+		NetworkIDs []string // the newest of these
 	}
 
 	// ChatsSet reports what the account has set for chats, here or elsewhere. A driver may report it again.

@@ -44,7 +44,7 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.e.g.Sessions.Starred(ctx, h.d, u.ChatID, u.About, u.On, postern.TimeOf(u.At))
 	case network.ReadElsewhere:
 		return h.e.g.Sessions.ReadElsewhere(ctx, store.ReadElsewhere{
-			DeviceID: h.d.ID, ChatID: u.ChatID, NetworkIDs: u.NetworkIDs, Until: postern.TimeOf(u.Until),
+			DeviceID: h.d.ID, ChatID: u.ChatID, NetworkIDs: u.NetworkIDs,
 		})
 	case network.ChatsSet:
 		return h.e.g.Sessions.SetChats(ctx, h.d.ID, chatSettings(u.Chats))
@@ -123,7 +123,9 @@ func (h *host) ourChat(ctx context.Context, chat, number string) (ours, known st
 func chatSettings(list []network.ChatSetting) []chats.Setting {
 	out := make([]chats.Setting, len(list))
 	for i, c := range list {
-		out[i] = chats.Setting{ChatID: c.ChatID, Archived: c.Archived, MutedUntil: c.MutedUntil}
+		out[i] = chats.Setting{
+			ChatID: c.ChatID, Archived: c.Archived, MutedUntil: c.MutedUntil, ReadUntil: postern.TimeOf(c.ReadUntil),
+		}
 	}
 	return out
 }

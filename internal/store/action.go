@@ -127,12 +127,11 @@ func readUpToMessages(t *db.Tx, k chatKey, networkIDs []string) error {
 	return readUpTo(t, k, n)
 }
 
-// ReadElsewhere is what the account has read on its phone or on another companion.
+// ReadElsewhere is what the account has read on its phone or on another companion: up to the newest of some messages.
 type ReadElsewhere struct {
 	DeviceID   postern.DeviceID
 	ChatID     string
-	NetworkIDs []string     // up to the newest of these messages
-	Until      postern.Time // and up to the newest message that was sent until then
+	NetworkIDs []string
 }
 
 // ReadElsewhere marks messages as read, and tells nobody.
@@ -141,23 +140,25 @@ func (s Messages) ReadElsewhere(ctx context.Context, o ReadElsewhere) error {
 }
 
 func (o ReadElsewhere) apply(t *db.Tx) error {
-	k := chatKey{o.DeviceID, o.ChatID}
-	if len(o.NetworkIDs) > 0 {
-		if err := readUpToMessages(t, k, o.NetworkIDs); err != nil {
-			return err
-		}
+	if len(o.NetworkIDs) == 0 {
+		return nil
 	}
-	if o.Until == 0 {
+	return readUpToMessages(t, chatKey{o.DeviceID, o.ChatID}, o.NetworkIDs)
+}
+
+// ReadUntil marks the messages of a chat as read that were sent until a time, and tells nobody.
+func ReadUntil(t *db.Tx, device postern.DeviceID, chat string, until postern.Time) error {
+	if until == 0 {
 		return nil
 	}
 	var n int64
 	err := t.Row(`SELECT coalesce(max(m.n), 0) FROM chat c JOIN message m ON m.device_id = c.device_id
 		AND m.chat_id = c.chat_id AND m.n > c.read_to WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3
-		AND `+unreadKinds("m."), []any{o.DeviceID, o.ChatID, o.Until}, &n)
+		AND `+unreadKinds("m."), []any{device, chat, until}, &n)
 	if err != nil || n == 0 {
 		return err
 	}
-	return readUpTo(t, k, n)
+	return readUpTo(t, chatKey{device, chat}, n)
 }
 
 // IsActed reports whether an action of a kind on a message was requested here at a time.

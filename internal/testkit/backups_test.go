@@ -17,7 +17,10 @@ import (
 	"postern/internal/testkit"
 )
 
-var backups = flag.Int("backups", 1, "how many backups TestBackupsUnderLoad makes on each database")
+var (
+	backups = flag.Int("backups", 1, "how many backups TestBackupsUnderLoad makes on each database")
+	offered = flag.Int("offered", 550, "how many messages per second TestBackupsUnderLoad sends, if they are accepted as fast")
+)
 
 // accepted is a message and when its response arrived.
 type accepted struct {
@@ -25,8 +28,11 @@ type accepted struct {
 	at time.Time
 }
 
-// sender sends one message after the other until its context ends. It has its own workspace, because one
-// alone may not make as many requests.
+// sendersAtOnce is how many send at once: one waits for the disk for each of its messages. Four share a workspace,
+// because one workspace alone may not make as many requests.
+const sendersAtOnce = 32
+
+// sender sends one message after the other until its context ends, and not more than its part of -offered.
 type sender struct {
 	client *testkit.Client
 	device postern.Device
@@ -36,7 +42,10 @@ type sender struct {
 }
 
 func (s *sender) run(ctx context.Context) {
+	tick := time.NewTicker(time.Duration(sendersAtOnce) * time.Second / time.Duration(*offered))
+	defer tick.Stop()
 	for ctx.Err() == nil {
+		<-tick.C
 		m := send(s.client, s.device, reader, "under load")
 		s.mu.Lock()
 		s.list = append(s.list, accepted{m.ID, time.Now()})
@@ -60,39 +69,65 @@ func TestBackupsUnderLoad(t *testing.T) {
 			k := testkit.StartOn(t, url(t))
 			ctx, stop := context.WithCancel(t.Context())
 			var group sync.WaitGroup
-			senders := make([]sender, 8)
+			senders := make([]sender, sendersAtOnce)
 			for i := range senders {
+				if i%4 > 0 {
+					senders[i].client, senders[i].device = senders[i-1].client, senders[i-1].device
+					continue
+				}
 				c := k.Workspace("enterprise")
 				senders[i].client, senders[i].device = c, c.Link(phone)
 			}
 			for i := range senders {
 				group.Go(func() { senders[i].run(ctx) })
 			}
-			begun := time.Now()
-			for n := range *backups {
-				before := len(senders[0].sent())
-				testkit.Eventually(t, "more messages are accepted", func() (bool, any) {
-					n := len(senders[0].sent())
-					return n > before+10, n
-				})
-				dir := filepath.Join(t.TempDir(), strconv.Itoa(n))
-				m, err := app.Backup(t.Context(), k.Config.Data, app.BackupOptions{Media: k.Config.MediaURL}, dir)
-				if err != nil {
-					t.Error(err)
-					break
-				}
-				checkBackup(t, dir, m.Moment, senders)
-			}
+			taken, during := takeBackups(t, k, senders)
 			stop()
 			group.Wait()
-			total := 0
-			for i := range senders {
-				total += len(senders[i].sent())
+			for _, b := range taken {
+				checkBackup(t, b.dir, b.moment, senders)
 			}
-			t.Logf("%d backups while %d messages were accepted, %.0f/s", *backups, total,
-				float64(total)/time.Since(begun).Seconds())
+			t.Logf("%d backups, during which %.0f messages/s were accepted, and %d in all", len(taken), during,
+				count(senders))
 		})
 	}
+}
+
+// taken is a backup and the moment whose state it has.
+type taken struct {
+	dir    string
+	moment time.Time
+}
+
+// takeBackups takes -backups backups, and returns how many messages were accepted per second meanwhile. They are checked
+// later, so that the check takes no processor from those who send.
+func takeBackups(t *testing.T, k *testkit.Kit, senders []sender) (list []taken, perSecond float64) {
+	t.Helper()
+	var accepted int
+	var lasted time.Duration
+	for n := range *backups {
+		before := len(senders[0].sent())
+		testkit.Eventually(t, "more messages are accepted", func() (bool, any) {
+			n := len(senders[0].sent())
+			return n > before+10, n
+		})
+		dir, first, begun := filepath.Join(t.TempDir(), strconv.Itoa(n)), count(senders), time.Now()
+		m, err := app.Backup(t.Context(), k.Config.Data, app.BackupOptions{Media: k.Config.MediaURL}, dir)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		accepted, lasted = accepted+count(senders)-first, lasted+time.Since(begun)
+		list = append(list, taken{dir, m.Moment})
+	}
+	return list, float64(accepted) / lasted.Seconds()
+}
+
+func count(senders []sender) (n int) {
+	for i := range senders {
+		n += len(senders[i].sent())
+	}
+	return n
 }
 
 // checkBackup compares the messages of a backup with those that were accepted.

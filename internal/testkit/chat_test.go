@@ -286,11 +286,17 @@ func (v conversing) phoneSets(chat string, on bool) {
 func (v conversing) read(chat string) {
 	v.t.Helper()
 	v.unread(chat, 1)
+	v.markRead(chat)
+	v.unread(chat, 0)
+}
+
+// markRead marks a chat as read on the phone up to its newest message.
+func (v conversing) markRead(chat string) {
+	v.t.Helper()
 	at := v.chat(chat).LatestMessage.SentAt.Std()
 	if err := v.k.Vendor.PhoneChats().MarkRead(v.t.Context(), phone, chat, at); err != nil {
 		v.t.Fatal(err)
 	}
-	v.unread(chat, 0)
 }
 
 // What is damaged in the app state of one account is not believed, and read again. Another account stays connected, and
@@ -315,9 +321,12 @@ func TestDamagedSettingsOfChatsAreReadAgain(t *testing.T) {
 		}
 		v.c.Call("POST", path(v.d, "/pause"), nil, 200, nil)
 		v.phoneSets(ann, damage%2 == 1)
+		v.markRead(ann)
 		v.c.Call("POST", path(v.d, "/resume"), nil, 200, nil)
 		v.c.Await(v.d.ID, postern.Connected)
 		v.setting(ann, damage%2 == 1, damage%2 == 1)
+		v.unread(ann, 0)
+		v.write(ann, 1)
 		on := damage%2 == 0
 		if err := k.VendorOf(other.c.Workspace).PhoneChats().Archive(t.Context(), "+15550001112", ann, on); err != nil {
 			t.Fatal(err)

@@ -334,34 +334,57 @@ func (v *run) sawNotice(node *waBinary.Node) {
 	}
 }
 
-// sync reads what has changed in a collection, in the background. It does nothing if that is about to
-// happen anyway.
+// sync reads what has changed in a collection, in the background, and again later if that fails. It does nothing if
+// that is about to happen anyway.
 func (v *run) sync(name appstate.WAPatchName) {
-	v.mu.Lock()
-	waits := v.syncing[name]
-	v.syncing[name] = true
-	v.mu.Unlock()
-	if waits || !v.calls.Enter() {
+	if !v.willSync(name) || !v.calls.Enter() {
 		return
 	}
 	go func() {
 		defer v.calls.Leave()
-		ctx, cancel := context.WithTimeout(v.cli.BackgroundEventCtx, syncTimeout)
-		defer cancel()
-		begun := sync.OnceFunc(func() { // what is announced from now on is read once more
-			v.mu.Lock()
-			defer v.mu.Unlock()
-			v.syncing[name] = false
-		})
-		defer begun()
-		err := v.state.Sync(ctx, name, begun)
-		if err != nil && ctx.Err() == nil {
-			v.log.WarnContext(ctx, "the app state was not read", "collection", string(name), "error", redact("read", err))
-		}
-		if errors.Is(err, state.ErrNotStored) {
-			v.end(disconnected("store-unavailable")) // the next connection reads it again
+		ctx := v.cli.BackgroundEventCtx
+		for wait := syncAgain; !v.synced(ctx, name); wait = min(2*wait, syncAgainMost) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+			if !v.willSync(name) {
+				return
+			}
 		}
 	}()
+}
+
+// willSync reports whether the caller is to read a collection, because nobody else is about to.
+func (v *run) willSync(name appstate.WAPatchName) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	waits := v.syncing[name]
+	v.syncing[name] = true
+	return !waits
+}
+
+// synced reads what has changed in a collection. It returns false if another attempt may succeed.
+func (v *run) synced(ctx context.Context, name appstate.WAPatchName) bool {
+	begun := sync.OnceFunc(func() { // what is announced from now on is read once more
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.syncing[name] = false
+	})
+	defer begun()
+	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	err := v.state.Sync(bounded, name, begun)
+	if err == nil || ctx.Err() != nil {
+		return true
+	}
+	v.log.WarnContext(ctx, "the app state was not read", "collection", string(name), "error", redact("read", err))
+	if errors.Is(err, state.ErrNotStored) {
+		v.end(disconnected("store-unavailable")) // the next connection reads it again
+		return true
+	}
+	return errors.Is(err, state.ErrNoKey) || errors.Is(err, state.ErrUnreadable)
 }
 
 // stateChanged reports what the account has set: stars, its name, what it has set for chats, and its address book.
@@ -373,7 +396,7 @@ func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 		case *events.Star:
 			ok = v.starred(ctx, evt)
 		case *events.MarkChatAsRead:
-			ok = v.markedRead(ctx, evt)
+			ok = !evt.Action.GetRead() || v.setting(ctx, evt.JID, network.ChatSetting{ReadUntil: readUntil(evt)}, &list)
 		case *events.Archive:
 			ok = v.setting(ctx, evt.JID, network.ChatSetting{Archived: new(evt.Action.GetArchived())}, &list)
 		case *events.Mute:
@@ -433,21 +456,13 @@ func mutedUntil(evt *events.Mute) postern.Time {
 // lastTime is the end of the year 9999, in milliseconds: later times cannot be shown.
 const lastTime = 253_402_300_799_999
 
-// markedRead reports that the account has marked a chat as read elsewhere. The settings of an account that was just
-// linked are about messages from before.
-func (v *run) markedRead(ctx context.Context, evt *events.MarkChatAsRead) bool {
-	if evt.FromFullSync || !evt.Action.GetRead() {
-		return true
-	}
-	chat, known, err := v.chatOf(ctx, evt.JID)
-	if err != nil || !known {
-		return err == nil
-	}
+// readUntil returns when the last message was sent that a chat was marked as read with.
+func readUntil(evt *events.MarkChatAsRead) time.Time {
 	until := evt.Timestamp
 	if last := evt.Action.GetMessageRange().GetLastMessageTimestamp(); last > 0 {
 		until = time.Unix(last, int64(time.Second-time.Millisecond)) // the network's clock has whole seconds
 	}
-	return v.stores(ctx, network.ReadElsewhere{ChatID: chat, Until: sane(until.UTC(), time.Now().UTC())})
+	return sane(until.UTC(), time.Now().UTC())
 }
 
 // starred reports that the phone or another companion has starred a message, or has taken its star away.

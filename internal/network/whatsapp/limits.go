@@ -56,6 +56,9 @@ const (
 	staleTries = 5
 	// syncTimeout bounds reading what has changed in the app state.
 	syncTimeout = 2 * time.Minute
+	// syncAgain is how long reading it waits after a failure. It waits twice as long after each further one, and
+	// syncAgainMost at most.
+	syncAgain, syncAgainMost = 5 * time.Second, 10 * time.Minute
 	// starTries is how often a star is tried that cannot be set for a reason that may pass, such as a
 	// key that the phone has not shared yet.
 	starTries = 5

@@ -191,6 +191,7 @@ type Setting struct {
 	ChatID     string
 	Archived   *bool
 	MutedUntil *postern.Time // 0: not muted; [postern.MutedForEver]
+	ReadUntil  postern.Time  // it has read what was sent until then; 0 if it has not marked the chat as read
 }
 
 // Set stores what the account of a device has set.
@@ -201,25 +202,32 @@ func (t Table) Set(ctx context.Context, id postern.DeviceID, list []Setting) err
 			if err != nil {
 				return err
 			}
-			archived, muted := -1, postern.Time(-2) // neither is a value
-			if s.Archived != nil {
-				archived = bit(*s.Archived)
-			}
-			if s.MutedUntil != nil {
-				muted = *s.MutedUntil
-			}
-			err = tx.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until)
-				VALUES ($1, $2, CASE WHEN CAST($3 AS BIGINT) < 0 THEN 0 ELSE $3 END,
-				CASE WHEN CAST($4 AS BIGINT) < -1 THEN 0 ELSE $4 END) ON CONFLICT (device_id, chat_id) DO UPDATE SET
-				archived = CASE WHEN CAST($3 AS BIGINT) < 0 THEN chat_setting.archived ELSE $3 END,
-				muted_until = CASE WHEN CAST($4 AS BIGINT) < -1 THEN chat_setting.muted_until ELSE $4 END`,
-				id, chat, archived, muted)
-			if err != nil {
+			if err := errors.Join(set(tx, id, chat, s), store.ReadUntil(tx, id, chat, s.ReadUntil)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})))
+}
+
+// set stores whether a chat is archived, and until when it is muted.
+func set(tx *db.Tx, id postern.DeviceID, chat string, s Setting) error {
+	if s.Archived == nil && s.MutedUntil == nil {
+		return nil
+	}
+	archived, muted := -1, postern.Time(-2) // neither is a value
+	if s.Archived != nil {
+		archived = bit(*s.Archived)
+	}
+	if s.MutedUntil != nil {
+		muted = *s.MutedUntil
+	}
+	return tx.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until)
+		VALUES ($1, $2, CASE WHEN CAST($3 AS BIGINT) < 0 THEN 0 ELSE $3 END,
+		CASE WHEN CAST($4 AS BIGINT) < -1 THEN 0 ELSE $4 END) ON CONFLICT (device_id, chat_id) DO UPDATE SET
+		archived = CASE WHEN CAST($3 AS BIGINT) < 0 THEN chat_setting.archived ELSE $3 END,
+		muted_until = CASE WHEN CAST($4 AS BIGINT) < -1 THEN chat_setting.muted_until ELSE $4 END`,
+		id, chat, archived, muted)
 }
 
 // current returns the chat that there is now with a person whom the network names by a LID: the number may have become
