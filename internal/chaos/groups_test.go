@@ -360,8 +360,10 @@ func (w *world) asAtTheVendor(e *chaos.Evidence) {
 	}
 }
 
-// stillSettling is how long groups and settings may differ from the vendor's after all else has come to its end.
-const stillSettling = 30 * time.Second
+// stillSettling is how often in a row groups and settings may differ from the vendor's when all else is at its end.
+const stillSettling = 100
+
+const notSettled = "groups or settings are not as at the vendor"
 
 // unsettled looks for groups and settings that are not as at the vendor. What the phone sets is read after its notice
 // was acknowledged. What differs for too long is left to the judge.
@@ -377,16 +379,12 @@ func (w *world) unsettled() string {
 		w.t.Error(err)
 	}
 	if !chaos.Unsettled(e) {
-		w.settling = time.Time{}
 		return ""
 	}
-	if w.settling.IsZero() {
-		w.settling = time.Now()
-	}
-	if time.Since(w.settling) > stillSettling {
+	if w.settling++; w.settling > stillSettling {
 		return ""
 	}
-	return "groups or settings are not as at the vendor"
+	return notSettled
 }
 
 // unreadInGroups looks for messages to groups whose members have asked for another copy.

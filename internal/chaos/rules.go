@@ -52,7 +52,7 @@ const (
 	MemberMissed     Rule = "1-member-missed"     // a member's phone could not decrypt a message to its group
 	KeyLost          Rule = "7-key-lost"          // a member's key was acknowledged, and its next message could not be decrypted
 	ChangeLost       Rule = "12-change-lost"      // no event reports a change of a group
-	ChangeInvented   Rule = "12-change-invented"  // an event reports a change of a group that nobody asked for
+	ChangeInvented   Rule = "12-change-invented"  // an event reports a change of a group that was never made
 	GroupOff         Rule = "12-group-off"        // a group has another subject or other members than at the vendor
 	SettingOff       Rule = "12-setting-off"      // a chat is archived or muted, and not at the vendor, or the other way round
 	UnreadOff        Rule = "12-unread-off"       // a chat has not as many unread messages as at the vendor

@@ -109,6 +109,7 @@ func (w *world) quieten() {
 	const still = 5 * time.Second
 	var queued int
 	moved := time.Now()
+	w.settling = 0
 	w.await("the end of everything under way", func() bool {
 		left := w.underWay()
 		if now := w.queued(); left != vendorHolds || now != queued {
@@ -143,6 +144,9 @@ func (w *world) underWay() string {
 	}
 	for _, stage := range stages {
 		if left := stage(); left != "" {
+			if left != notSettled {
+				w.settling = 0
+			}
 			return left
 		}
 	}

@@ -108,7 +108,7 @@ type world struct {
 	takeovers takeovers
 	shifts    int // how often a wall clock was moved
 	outages   outages
-	settling  time.Time         // since when groups or settings are not as at the vendor, after all else has come to its end
+	settling  int               // how often in a row only groups or settings were not as at the vendor
 	seen      []chaos.Violation // during the run, beside what the judge finds
 
 	boots []time.Duration

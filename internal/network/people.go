@@ -18,7 +18,7 @@ type People interface {
 	Blocked(ctx context.Context) ([]postern.BlockedContact, error)
 	// SetBlocked blocks the person of a direct chat, or ends that. It does nothing if that is so already.
 	SetBlocked(ctx context.Context, chat string, blocked bool) error
-	// Picture returns the picture of the person of a direct chat, like [Groups].Picture. A picture that the person does not
-	// show to the account is none.
+	// Picture returns the picture of the person of a direct chat, like [Groups].Picture. A picture that the person hides from
+	// the account counts as none.
 	Picture(ctx context.Context, chat, known string) (id string, picture []byte, err error)
 }

@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	backups = flag.Int("backups", 1, "how many backups TestBackupsUnderLoad makes on each database")
-	offered = flag.Int("offered", 550, "how many messages per second TestBackupsUnderLoad sends, if they are accepted as fast")
+	backups   = flag.Int("backups", 1, "how many backups TestBackupsUnderLoad makes on each database")
+	perDevice = flag.Int("per-device", 4, "how many of the 32 senders of TestBackupsUnderLoad share a device")
+	offered   = flag.Int("offered", 550, "how many messages per second TestBackupsUnderLoad sends, if they are accepted as fast")
 )
 
 // accepted is a message and when its response arrived.
@@ -71,7 +72,7 @@ func TestBackupsUnderLoad(t *testing.T) {
 			var group sync.WaitGroup
 			senders := make([]sender, sendersAtOnce)
 			for i := range senders {
-				if i%4 > 0 {
+				if i%*perDevice > 0 {
 					senders[i].client, senders[i].device = senders[i-1].client, senders[i-1].device
 					continue
 				}
