@@ -87,13 +87,16 @@ func (v messages) act(ctx context.Context, account, by string, c Content) (strin
 	if err != nil {
 		return "", err
 	}
-	if target, err := v.targetOf(actor, c.Target); err == nil && target.Group != "" {
+	target, err := v.targetOf(actor, c.Target)
+	if err == nil && target.Group == StatusID {
+		return v.statusPosts.write(ctx, actor, target.Viewers, c)
+	}
+	if err == nil && target.Group != "" {
 		return v.groupChats.write(ctx, actor, target.Group, c)
 	}
 	if actor != own { // its own phone has the message, even while that of the account cannot read it yet
 		return v.write(ctx, actor, own, c)
 	}
-	target, err := v.targetOf(own, c.Target)
 	if err != nil {
 		return "", err
 	}

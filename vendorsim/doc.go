@@ -23,6 +23,7 @@
 // [Vendor.Send] then sends a text to the linked number and [Vendor.SendContent] any other [Content],
 // such as an image. [Vendor.React], [Vendor.Edit], [Vendor.Revoke], [Vendor.Vote], [Vendor.Pin] and
 // [Vendor.Star] act on a message. [Vendor.Channels] are channels, which the vendor calls newsletters.
+// [Vendor.Status] are the posts that contacts see for a day.
 // [Vendor.Shown] returns the messages that a phone shows, [Vendor.OpenMedia] their files,
 // [Vendor.Ledger] the messages that passed through the network. [Vendor.Receipt] confirms a message
 // and [Vendor.Fault] causes a failure. [Vendor.Watch] notifies of changes, so that tests need not

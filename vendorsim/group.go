@@ -70,7 +70,7 @@ type savedGroup struct {
 
 func groupKey(id string) string { return "group/" + id }
 
-func (g *group) jid() types.JID { return types.NewJID(g.saved.ID, types.GroupServer) }
+func (g *group) jid() types.JID { return groupAddress(g.saved.ID) }
 
 func (g *group) has(n number) bool { return slices.Contains(g.saved.Members, n) }
 

@@ -9,7 +9,6 @@ import (
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
-	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -41,10 +40,7 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 	cp := c.companion
 	account := cp.account.number
 	v.mu.Lock()
-	g, err := v.member(m.group, account)
-	if err == nil && g.saved.AnnounceOnly && !g.isAdmin(account) {
-		err = ErrNotAllowed
-	}
+	g, err := v.audience(m, account)
 	var members []number
 	if err == nil {
 		members = slices.Clone(g.saved.Members)
@@ -75,6 +71,19 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 	for _, reader := range readers {
 		v.confirm(account, reader, m.id)
 	}
+}
+
+// audience returns the group to which a message goes, if an account may write in it. A status post is like a message to a
+// group of those for whom it is sealed. The caller holds v.mu.
+func (v groupChats) audience(m outbound, account number) (*group, error) {
+	if m.group == StatusID {
+		return statusFor(account, m.parts), nil
+	}
+	g, err := v.member(m.group, account)
+	if err == nil && g.saved.AnnounceOnly && !g.isAdmin(account) {
+		err = ErrNotAllowed
+	}
+	return g, err
 }
 
 // read decrypts a message on the phones of all members, and returns who could read it.
@@ -139,7 +148,7 @@ func (v groupChats) book(g *group, account number, m outbound, c Content, reader
 	s := Shown{ID: m.id, From: account.String(), Group: g.saved.ID, Content: c, At: entry.ArrivedAt}
 	for _, n := range readers {
 		if isAction(c.Type) || v.records.shown(n, m.id) == nil {
-			v.records.show(n, s)
+			v.records.show(n, g.shownTo(n, s))
 		}
 		if _, err := v.devices.linkedAccount(n); err == nil && n != account && v.records.entry(n, Inbound, m.id) == nil {
 			v.records.record(Entry{
@@ -196,7 +205,7 @@ func (p *phone) addressInGroup(
 	ctx context.Context, cp *companion, t text, fresh *bundle, retries int,
 ) (*delivery, error) {
 	msg := t.message()
-	builder, name := p.groupKey(types.NewJID(t.Group, types.GroupServer), p.number.lid())
+	builder, name := p.groupKey(groupAddress(t.Group), p.number.lid())
 	key, err := builder.Create(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("create the key of a group: %w", err)

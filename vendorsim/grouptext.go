@@ -18,13 +18,18 @@ import (
 // write sends content from the phone of a member to the companions of all members. The phones of the others show it
 // immediately.
 func (v groupChats) write(ctx context.Context, from number, id string, c Content) (string, error) {
-	p, err := v.phoneOf(from)
-	if err != nil {
-		return "", err
-	}
 	v.mu.Lock()
 	g, err := v.member(id, from)
 	v.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	return v.writeTo(ctx, from, g, c)
+}
+
+// writeTo sends content from the phone of a member to a group that is known.
+func (v groupChats) writeTo(ctx context.Context, from number, g *group, c Content) (string, error) {
+	p, err := v.phoneOf(from)
 	if err != nil {
 		return "", err
 	}
@@ -32,7 +37,7 @@ func (v groupChats) write(ctx context.Context, from number, id string, c Content
 		return "", err
 	}
 	v.mu.Lock()
-	t := text{ID: newMessageID(), From: from, Group: id, Content: c, At: now()}
+	t := text{ID: newMessageID(), From: from, Group: g.saved.ID, Content: c, At: now()}
 	v.people.introduce(&t)
 	v.mu.Unlock()
 	if err := v.fanOut(ctx, p, g, t); err != nil {
@@ -112,8 +117,10 @@ func (v groupChats) fanOut(ctx context.Context, p *phone, g *group, t text) erro
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	g.saved.Holders[t.From] = holders
-	v.put(groupKey(g.saved.ID), g.saved)
+	if g.saved.ID != StatusID {
+		g.saved.Holders[t.From] = holders
+		v.put(groupKey(g.saved.ID), g.saved)
+	}
 	v.records.bookInGroup(g, t.shown())
 	for n := range damaged {
 		v.records.disturbed(n, t.ID)
@@ -132,7 +139,7 @@ func (t text) shown() Shown {
 // inGroup returns the node that transmits a text of a group to a companion.
 func (t text) inGroup(cp *companion, encs []waBinary.Node) *delivery {
 	attrs := waBinary.Attrs{
-		"from": types.NewJID(t.Group, types.GroupServer), "participant": t.From.lid(),
+		"from": groupAddress(t.Group), "participant": t.From.lid(),
 		"addressing_mode": "lid", "id": t.ID, "t": t.At.Unix(), "notify": cmp.Or(t.Name, t.From.name()),
 	}
 	if !t.Hidden {

@@ -37,6 +37,8 @@ func (v queries) answerIQ(c *conn, n *waBinary.Node, xmlns, kind string) {
 		v.pictures(c, n, kind)
 	case xmlns == "w:mex":
 		v.mex(c, n)
+	case xmlns == "status" && kind == "get" && subject == "privacy":
+		v.statusPosts.privacy(c, n)
 	case xmlns == "blocklist":
 		v.people.blockList(c, n, kind)
 	case xmlns == "usync":

@@ -30,7 +30,7 @@ type Entry struct {
 	N         int64     `json:"n"`                 // position in the ledger, from 1
 	Account   string    `json:"account"`           // the linked number
 	Peer      string    `json:"peer"`              // the number at the other end; "" for a message to a group or a channel
-	Group     string    `json:"group,omitempty"`   // id of the group to which it was sent; "" in a direct chat
+	Group     string    `json:"group,omitempty"`   // id of the group to which it was sent, or StatusID; "" in a direct chat
 	Channel   string    `json:"channel,omitempty"` // id of the channel in which it was posted
 	Direction Direction `json:"direction"`         // outbound or inbound
 	NetworkID string    `json:"networkId"`         // the sender's id for the message

@@ -53,6 +53,11 @@ func parseOutbound(n *waBinary.Node) (outbound, error) {
 		return m.inGroup(n)
 	case types.NewsletterServer:
 		return m.ofChannel(n)
+	case types.BroadcastServer:
+		if m.chat != types.StatusBroadcastJID {
+			return m, fmt.Errorf("%w: a broadcast list", errBadMessage)
+		}
+		return m.inGroup(n)
 	}
 	if m.to, ok = numberOf(chat); !ok || !m.to.exists() {
 		return m, fmt.Errorf("%w: unknown recipient", errBadMessage)

@@ -34,6 +34,9 @@ type profile struct {
 	PictureID string `json:"pictureId,omitempty"`
 
 	Blocked map[number]bool `json:"blocked,omitempty"` // by the owner
+
+	StatusFor  StatusPrivacy `json:"statusFor,omitempty"` // "": never chosen, which means contacts
+	StatusList []number      `json:"statusList,omitempty"`
 }
 
 // PhoneProfiles are the profiles of accounts, as their phones have them.

@@ -54,12 +54,25 @@ func (v receipts) confirmEntry(account number, id string, kind ReceiptKind) erro
 		v.confirm(account, number(e.Peer[1:]), id, kind)
 		return nil
 	}
-	for _, member := range v.groups[e.Group].saved.Members {
+	for _, member := range v.readersOf(e) {
 		if member != account {
 			v.confirmInGroup(account, member, id, kind)
 		}
 	}
 	return nil
+}
+
+// readersOf returns the members of the group of a message, or those to whom a status post went. The caller holds v.mu.
+func (v receipts) readersOf(e *Entry) (list []number) {
+	if g := v.groups[e.Group]; g != nil {
+		return g.saved.Members
+	}
+	if shown := v.records.shown(number(e.Account[1:]), e.NetworkID); shown != nil {
+		for _, who := range shown.Viewers {
+			list = append(list, number(who[1:]))
+		}
+	}
+	return list
 }
 
 // GroupReceipt makes a member of a group confirm a message that a companion of account sent to the group.
@@ -117,7 +130,7 @@ func (v receipts) confirmInGroup(account, by number, id string, kind ReceiptKind
 	e.confirmed(kind)
 	v.records.saveEntry(e)
 	attrs := waBinary.Attrs{
-		"from": types.NewJID(e.Group, types.GroupServer), "participant": by.lid(), "id": id, "t": time.Now().Unix(),
+		"from": groupAddress(e.Group), "participant": by.lid(), "id": id, "t": time.Now().Unix(),
 	}
 	if kind != Delivered {
 		attrs["type"] = string(kind)
@@ -182,10 +195,10 @@ func (v receipts) handleReceipt(ctx context.Context, c *conn, n *waBinary.Node) 
 }
 
 // writerOf returns who wrote the message that a receipt or an acknowledgement is about: the other end of a direct
-// chat, or a member of a group.
+// chat, a member of a group, or the author of a status post.
 func writerOf(n *waBinary.Node) types.JID {
 	to, _ := attrJID(n, "to")
-	if to.Server == types.GroupServer {
+	if to.Server == types.GroupServer || to.Server == types.BroadcastServer {
 		to, _ = attrJID(n, "participant")
 	}
 	return to
@@ -267,7 +280,7 @@ func (v receipts) tellRead(
 	}
 	attrs["from"], attrs["recipient"] = own.lid(), writer.lid()
 	if group != "" {
-		attrs["from"], attrs["participant"] = types.NewJID(group, types.GroupServer), own.lid()
+		attrs["from"], attrs["participant"] = groupAddress(group), own.lid()
 	}
 	n := waBinary.Node{Tag: classReceipt, Attrs: attrs}
 	if len(ids) > 1 {

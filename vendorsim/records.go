@@ -109,7 +109,7 @@ func (v records) bookOutbound(e Entry) bool {
 // linked accounts. The caller holds v.mu.
 func (v records) bookInGroup(g *group, s Shown) {
 	for _, n := range g.saved.Members {
-		v.show(n, s)
+		v.show(n, g.shownTo(n, s))
 		if _, err := v.devices.linkedAccount(n); err == nil && n.String() != s.From {
 			v.record(Entry{
 				Account: n.String(), Peer: s.From, Group: s.Group, Direction: Inbound, NetworkID: s.ID, Content: s.Content,

@@ -16,8 +16,10 @@ type Shown struct {
 	ID   string `json:"id"` // the network id
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Group is the id of the group to which the message was written; To is "" then.
+	// Group is the id of the group to which the message was written, or StatusID; To is "" then.
 	Group string `json:"group,omitempty"`
+	// Viewers are the numbers to which a status post went; only the phone of its author knows them.
+	Viewers []string `json:"viewers,omitempty"`
 	// Channel is the id of the channel in which it was posted; To is "" then, and From for all but administrators.
 	Channel string `json:"channel,omitempty"`
 	Content
@@ -161,7 +163,8 @@ func (m *Shown) change(target *Shown) {
 		target.rewrite(m.Body)
 	case TypeRevoke:
 		*target = Shown{
-			ID: target.ID, From: target.From, To: target.To, Content: Content{Type: target.Type}, At: target.At, Deleted: true,
+			ID: target.ID, From: target.From, To: target.To, Group: target.Group, Viewers: target.Viewers,
+			Content: Content{Type: target.Type}, At: target.At, Deleted: true,
 		}
 	case TypePin:
 		target.Pinned = m.Seconds > 0

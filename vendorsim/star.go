@@ -34,7 +34,7 @@ func (v *Vendor) Star(ctx context.Context, account, target string, starred bool)
 // chat is the address of the chat in which the phone of a number shows the message.
 func (m Shown) chat(n number) types.JID {
 	if m.Group != "" {
-		return types.NewJID(m.Group, types.GroupServer)
+		return groupAddress(m.Group)
 	}
 	return m.other(n).lid()
 }

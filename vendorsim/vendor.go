@@ -41,6 +41,7 @@ type Vendor struct{ *core }
 // The subjects. Each one has the rules for one part of the network.
 type (
 	channels     struct{ *core } // channels and their posts
+	statusPosts  struct{ *core } // posts that contacts see for a day
 	codes        struct{ *core } // links by a code that is entered on a phone
 	devices      struct{ *core } // accounts and the companions linked to them
 	directory    struct{ *core } // lookups of numbers, hidden addresses and devices
@@ -68,6 +69,7 @@ type (
 // subjects lets each subject call the others.
 type subjects struct {
 	channels     channels
+	statusPosts  statusPosts
 	codes        codes
 	devices      devices
 	directory    directory
@@ -181,6 +183,7 @@ func newVendor(opts Options) *Vendor {
 	}
 	c.subjects = subjects{
 		channels:     channels{c},
+		statusPosts:  statusPosts{c},
 		codes:        codes{c},
 		devices:      devices{c},
 		directory:    directory{c},
