@@ -125,10 +125,13 @@ func (p *process) stop(limit time.Duration) error {
 	}
 }
 
-// memory is the resident memory of a process in KiB: now and at its peak.
-type memory struct{ now, peak int }
+// memory is the resident memory of a process in KiB: now and at its peak, and how much of it has files, such as the
+// program.
+type memory struct{ now, peak, files int }
 
-func (m memory) or(n memory) memory { return memory{max(m.now, n.now), max(m.peak, n.peak)} }
+func (m memory) or(n memory) memory {
+	return memory{max(m.now, n.now), max(m.peak, n.peak), max(m.files, n.files)}
+}
 
 func (m memory) String() string {
 	return fmt.Sprintf("at most %d MiB at a kill, %d MiB at its peak", m.now>>10, m.peak>>10)
@@ -143,6 +146,7 @@ func (p *process) memory(t *testing.T) (m memory) {
 	for line := range bytes.Lines(text) {
 		fmt.Sscanf(string(line), "VmRSS: %d", &m.now)
 		fmt.Sscanf(string(line), "VmHWM: %d", &m.peak)
+		fmt.Sscanf(string(line), "RssFile: %d", &m.files)
 	}
 	return m
 }

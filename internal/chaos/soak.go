@@ -11,7 +11,8 @@ import (
 // Sample is what a gateway holds at a moment.
 type Sample struct {
 	At          time.Duration // since the first one
-	Resident    float64       // MiB of memory
+	Own         float64       // MiB of memory that it has taken
+	Files       float64       // MiB of the program and other files that are in memory, which the system may drop
 	Goroutines  float64
 	Descriptors float64
 	Messages    int64 // that have come to their end so far
@@ -29,7 +30,8 @@ type curve struct {
 
 func curves() []curve {
 	return []curve{
-		{"resident memory, MiB", func(s Sample) float64 { return s.Resident }},
+		{"own memory, MiB", func(s Sample) float64 { return s.Own }},
+		{"files in memory, MiB", func(s Sample) float64 { return s.Files }},
 		{"goroutines", func(s Sample) float64 { return s.Goroutines }},
 		{"descriptors", func(s Sample) float64 { return s.Descriptors }},
 	}
@@ -77,11 +79,11 @@ func SoakTable(list []Sample) string {
 		first, last := c.thirds(list)
 		fmt.Fprintf(&s, "| %s | %.1f | %.1f | %.2f | %.2f |\n", c.name, first, last, last/first, SoakLimit)
 	}
-	fmt.Fprintf(&s, "\n| after | messages | resident memory, MiB | goroutines | descriptors |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&s, "\n| after | messages | own memory, MiB | files in memory, MiB | goroutines | descriptors |\n|---|---|---|---|---|---|\n")
 	const rows = 15
 	for i := range min(rows, len(list)) {
 		one := list[i*(len(list)-1)/max(min(rows, len(list))-1, 1)]
-		fmt.Fprintf(&s, "| %s | %d | %.1f | %.0f | %.0f |\n", one.At.Round(time.Second), one.Messages, one.Resident,
+		fmt.Fprintf(&s, "| %s | %d | %.1f | %.1f | %.0f | %.0f |\n", one.At.Round(time.Second), one.Messages, one.Own, one.Files,
 			one.Goroutines, one.Descriptors)
 	}
 	return s.String()

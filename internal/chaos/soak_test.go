@@ -122,12 +122,13 @@ func (w *world) floodOut(dev device, n int, r *rand.Rand) {
 func (w *world) sample(began time.Time) chaos.Sample {
 	w.t.Helper()
 	p := w.gateway.running()
+	m := p.memory(w.t)
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return chaos.Sample{
-		At: time.Since(began), Messages: w.driver.done(), Resident: float64(p.memory(w.t).now) / 1024,
+		At: time.Since(began), Messages: w.driver.done(), Own: float64(m.now-m.files) / 1024, Files: float64(m.files) / 1024,
 		Descriptors: float64(len(files)), Goroutines: w.metric("go_goroutines"),
 	}
 }
@@ -173,16 +174,16 @@ func TestGrowthIsNamed(t *testing.T) {
 		want   string
 	}{
 		"nothing":            {func(int, *chaos.Sample) {}, ""},
-		"noise":              {func(i int, s *chaos.Sample) { s.Resident += float64(i % 7) }, ""},
-		"a start":            {func(i int, s *chaos.Sample) { s.Resident -= 40 * float64(max(3-i, 0)) / 3 }, ""},
-		"memory leaks":       {func(i int, s *chaos.Sample) { s.Resident += float64(2 * i) }, "resident memory"},
+		"noise":              {func(i int, s *chaos.Sample) { s.Own += float64(i % 7) }, ""},
+		"a start":            {func(i int, s *chaos.Sample) { s.Own -= 40 * float64(max(3-i, 0)) / 3 }, ""},
+		"memory leaks":       {func(i int, s *chaos.Sample) { s.Own += float64(2 * i) }, "own memory"},
 		"goroutines leak":    {func(i int, s *chaos.Sample) { s.Goroutines += float64(2 * i) }, "goroutines"},
 		"descriptors leak":   {func(i int, s *chaos.Sample) { s.Descriptors += float64(i) }, "descriptors"},
 		"too few to compare": {nil, "samples"},
 	} {
 		var list []chaos.Sample
 		for i := range 30 {
-			s := chaos.Sample{At: time.Duration(i) * time.Second, Resident: 80, Goroutines: 100, Descriptors: 40}
+			s := chaos.Sample{At: time.Duration(i) * time.Second, Own: 80, Files: 40, Goroutines: 100, Descriptors: 40}
 			if tt.change != nil {
 				tt.change(i, &s)
 				list = append(list, s)
@@ -193,7 +194,7 @@ func TestGrowthIsNamed(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 		if len(list) > 0 && (!strings.Contains(chaos.SoakTable(list), "| descriptors |") ||
-			strings.Count(chaos.SoakPicture(list), "<polyline") != 3) {
+			strings.Count(chaos.SoakPicture(list), "<polyline") != 4) {
 			t.Errorf("%s: %s%s", name, chaos.SoakTable(list), chaos.SoakPicture(list))
 		}
 	}
