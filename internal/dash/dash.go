@@ -65,6 +65,7 @@ type dash struct {
 
 	account     account
 	chats       chats
+	contacts    contacts
 	deliveries  deliveries
 	devices     devices
 	events      events
@@ -89,6 +90,7 @@ type dash struct {
 type (
 	account     struct{ *core }
 	chats       struct{ *core }
+	contacts    struct{ *core }
 	deliveries  struct{ *core }
 	devices     struct{ *core }
 	events      struct{ *core }
@@ -114,6 +116,7 @@ func newDash(c *core) *dash {
 		core:        c,
 		account:     account{c},
 		chats:       chats{c},
+		contacts:    contacts{c},
 		deliveries:  deliveries{c},
 		devices:     devices{c},
 		events:      events{c},

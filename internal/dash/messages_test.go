@@ -50,9 +50,12 @@ func (s *site) receives(d postern.Device, from, name string, content postern.Con
 	at := postern.TimeOf(time.Now())
 	m := postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Inbound,
-		Content: content, ChatID: from, From: postern.Maybe(from), FromName: name,
+		Content: content, ChatID: from, From: postern.Maybe(postern.NumberOfChat(from)), FromName: name,
 		Status: postern.Received, NetworkID: postern.NewNetworkID(), Source: postern.FromContact,
 		Metadata: map[string]string{}, CreatedAt: at, SentAt: at,
+	}
+	if lid, hidden := strings.CutPrefix(from, "lid:"); hidden {
+		m.FromLID = lid
 	}
 	if err := s.db.Messages.RecordInbound(s.t.Context(), store.RecordInbound{
 		Message: m, Sender: from, Type: postern.MessageReceived, Now: at,

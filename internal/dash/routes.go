@@ -14,6 +14,7 @@ import (
 func (d *dash) routes() {
 	const (
 		devicesRead, devicesWrite   = postern.DevicesRead, postern.DevicesWrite
+		contactsRead                = postern.ContactsRead
 		messagesRead, messagesWrite = postern.MessagesRead, postern.MessagesWrite
 		webhooksRead, webhooksWrite = postern.WebhooksRead, postern.WebhooksWrite
 		eventsRead, usageRead       = postern.EventsRead, postern.UsageRead
@@ -70,6 +71,10 @@ func (d *dash) routes() {
 	d.ours("GET /messages/chats", d.chats.list, messagesRead, devicesRead)
 	d.ours("GET /messages/chats/{device}/{chat}", d.chats.show, messagesRead, devicesRead)
 	d.ours("POST /messages/chats/{device}/{chat}", d.chats.post, messagesWrite, messagesRead, devicesRead)
+	d.ours("GET /contacts", d.contacts.list, contactsRead, devicesRead)
+	d.ours("GET /contacts/groups", d.contacts.groups, contactsRead, devicesRead)
+	d.ours("GET /contacts/groups/{device}/{chat}", d.contacts.group, contactsRead, devicesRead)
+
 	d.ours("GET /media/{id}", d.files.show, messagesRead)
 	d.ours("GET /media/{id}/poster", d.files.poster, messagesRead)
 	d.ours("POST /media/{id}/fetch", d.files.fetch, messagesRead)

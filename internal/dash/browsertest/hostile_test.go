@@ -70,6 +70,7 @@ func TestT13HostileTextNeverRuns(t *testing.T) {
 	h.walk("messages", "/messages", 20)
 	h.walk("chats", "/messages/chats?device="+string(number.ID), 10)
 	h.walk("chat", "/messages/chats/"+string(number.ID)+"/"+url.PathEscape(crowd), 20)
+	h.walk("contacts", "/contacts", 10)
 	h.walk("webhooks", "/webhooks", 20)
 	h.walk("workspaces", "/workspaces", 10)
 	h.walk("events", "/events?type=message.received", 10)

@@ -27,6 +27,10 @@ func hostileMessages(f Frame, s string) []sample {
 		{"Chat delete", ChatPage(f, chatAt("delete", s))},
 		{"Chat pictures", ChatPage(f, ChatView{Messages: filesOf(s)})},
 		{"Chat none", ChatPage(f, ChatView{Device: s, Chat: s, Older: s})},
+		{"Contacts", Contacts(f, full[ContactsView](s))},
+		{"Contacts none", Contacts(f, ContactsView{Device: s, More: s})},
+		{"Groups", Groups(f, full[GroupsView](s))},
+		{"Group", GroupPage(f, full[GroupView](s))},
 	}
 }
 
@@ -95,6 +99,26 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 				},
 			}),
 		},
+		{"contacts-none", Contacts(f, ContactsView{Devices: devices})},
+		{"contacts-refused", Contacts(f, ContactsView{Find: Field{"Ada", "Enter a phone number."}, Devices: devices})},
+		{"contacts", Contacts(f, ContactsView{Devices: devices, More: "/contacts?after=x", Contacts: []Contact{
+			{Name: "Ada", Number: "+15551234567", Chat: "+15551234567", Devices: devices[1:], Since: at},
+			{Name: "A bakery with quite a long name that its owner has chosen", Chat: "lid:123456789012345", Business: true},
+		}})},
+		{"groups-none", Groups(f, GroupsView{})},
+		{"groups", Groups(f, GroupsView{Device: "dev_1", Devices: devices[1:], More: "/contacts/groups?after=x", Groups: []Group{
+			{Chat: "group:1", Subject: "Orders", Members: 3, Role: "admin", Since: at},
+			{Chat: "group:2", Members: 256, Role: "member", AnnounceOnly: true},
+		}})},
+		{"group", GroupPage(f, GroupView{
+			Group: Group{
+				Chat: "group:1", Subject: "Orders", Description: "Questions about orders", Members: 3, Role: "admin",
+				AnnounceOnly: true,
+			},
+			Device: "dev_1", DeviceName: "Support", People: []Member{
+				{Number: "+15550001111", Role: "owner", Self: true}, {LID: "lid:123456789012345", Role: "member"},
+			},
+		})},
 		{"chats-none", Chats(f, ChatsView{})},
 		{
 			"chats",

@@ -149,6 +149,10 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	c.Call("GET", hook+"/deliveries", nil, 200, &deliveries)
 	var replay struct{ ID string }
 	c.Call("POST", hook+"/replay", map[string]any{}, 202, &replay)
+	var group postern.Group
+	c.Call("POST", "/v1/devices/"+string(d.ID)+"/groups", map[string]any{
+		"subject": "Orders", "participants": []string{"+15551234567"},
+	}, 201, &group)
 	_, token, err := k.People().Users.Create(t.Context(), access.Operator(), c.Workspace, people.NewUser{
 		Email: "bob@example.com", Role: postern.Viewer,
 	})
@@ -160,9 +164,10 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 		"/join/{token}": "/join/" + token, "/": "/", "/devices/{id}": device, "/devices/{id}/delete": device + "/delete",
 		"/devices/{id}/health": device + "/health", "/devices/{id}/phone": device + "/phone",
 		"/messages/{id}": "/messages/" + messages.Data[0].ID, "/messages/chats": "/messages/chats?device=" + string(d.ID),
-		"/messages/chats/{device}/{chat}": "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
-		"/operator/workspaces/{id}":       "/operator/workspaces/" + string(c.Workspace),
-		"/webhooks/{id}":                  webhook, "/webhooks/{id}/deliveries": webhook + "/deliveries",
+		"/messages/chats/{device}/{chat}":  "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
+		"/contacts/groups/{device}/{chat}": "/contacts/groups/" + string(d.ID) + "/" + url.PathEscape(group.ChatID),
+		"/operator/workspaces/{id}":        "/operator/workspaces/" + string(c.Workspace),
+		"/webhooks/{id}":                   webhook, "/webhooks/{id}/deliveries": webhook + "/deliveries",
 		"/webhooks/{id}/deliveries/{delivery}": webhook + "/deliveries/" + deliveries.Data[0].ID,
 		"/webhooks/{id}/edit":                  webhook + "/edit", "/webhooks/{id}/replay": webhook + "/replay",
 		"/webhooks/{id}/replays": webhook + "/replays", "/webhooks/{id}/replays/{replay}": webhook + "/replays/" + replay.ID,

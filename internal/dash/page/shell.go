@@ -34,6 +34,7 @@ func Entries() []Entry {
 	return []Entry{
 		{"/", "Overview"},
 		{"/messages", "Messages"},
+		{"/contacts", "Contacts"},
 		{"/devices", "Devices"},
 		{"/webhooks", "Webhooks"},
 		{"/events", "Events"},
