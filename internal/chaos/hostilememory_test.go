@@ -40,7 +40,9 @@ func (w *world) subjectBombs(dev device) error {
 	return nil
 }
 
-func (w *world) groupOf(dev device) string { return strings.TrimPrefix(w.driver.groups[dev.id], "group:") }
+func (w *world) groupOf(dev device) string {
+	return strings.TrimPrefix(w.driver.groups[dev.id], "group:")
+}
 
 func (w *world) crowd(dev device) error {
 	list := make([]string, 20_000)
