@@ -46,6 +46,7 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	}
 	for _, c := range list.Data {
 		m := messageOf(*c.LatestMessage, names, gistLength)
+		m.Unread = c.UnreadCount
 		switch m.Name = string(c.Name); c.Kind {
 		case postern.GroupChat:
 			m.Name = cmp.Or(m.Name, "Group")

@@ -306,7 +306,7 @@ func TestAConversationIsAnsweredByHand(t *testing.T) {
 	c.says("/messages/chats", "No conversations yet")
 	s.comes(d, contact, "Ada", "Hello, are you there?")
 	talk := "/messages/chats/" + string(d.ID) + "/" + contact
-	c.says("/messages/chats?device="+string(d.ID), "Ada", "Hello, are you there?", `href="`+talk+`"`)
+	c.says("/messages/chats?device="+string(d.ID), "Ada", "Hello, are you there?", `href="`+talk+`"`, "1 unread")
 	c.says(talk, "Ada", "Hello, are you there?", `hx-get="`+talk+`"`)
 	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Yes.\r\nAnd you?"}}), http.StatusSeeOther, talk)
 	c.says(talk, "Yes.\nAnd you?", "Queued")

@@ -58,6 +58,8 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		Status: "received",
 		At:     at,
 	}
+	unread := other
+	unread.Unread = 12
 	way := []WayStep{
 		{Title: "Accepted", Text: "It is kept here.", At: at, Kind: "done"},
 		{Title: "The message was handed to the network", Kind: "now"},
@@ -123,7 +125,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{
 			"chats",
 			Chats(f, ChatsView{
-				Device: "dev_1", Devices: devices[1:], Chats: []Message{in, failed, other},
+				Device: "dev_1", Devices: devices[1:], Chats: []Message{in, failed, unread},
 				More: "/messages/chats?after=x",
 				Live: "/messages/chats", Send: true,
 			}),

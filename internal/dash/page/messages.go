@@ -49,6 +49,7 @@ type Message struct {
 	ViewOnce  bool
 	Wrong     string // why it could not be read, as a sentence; "": it could
 	May       May
+	Unread    int // in a list of conversations: how many messages nobody has read
 }
 
 // May is what the person may do with a message.
