@@ -2,6 +2,7 @@ package testkit_test
 
 import (
 	"net/url"
+	"slices"
 	"testing"
 
 	"postern/internal/postern"
@@ -60,4 +61,31 @@ func TestNumbersHaveOtherForms(t *testing.T) {
 			})
 		})
 	}
+}
+
+// People are added to groups by each form of their numbers, and numbers are checked by each.
+func TestGroupsTakeOtherFormsOfNumbers(t *testing.T) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
+		const dialled, number = "+5531987654321", "+553187654321"
+		c := k.Workspace("growth")
+		d := c.Link(phone)
+		var group struct {
+			postern.Group
+
+			Outcomes []postern.ParticipantOutcome
+		}
+		c.Call("POST", path(d, "/groups"), map[string]any{
+			"subject": "Orders", "participants": []string{dialled, ann},
+		}, 201, &group)
+		if len(group.Outcomes) > 0 || !slices.ContainsFunc(group.Participants, func(p postern.Participant) bool {
+			return string(p.PhoneNumber) == number
+		}) {
+			t.Errorf("the group is %+v", group)
+		}
+		var checked struct{ Data []postern.CheckedNumber }
+		c.Call("POST", path(d, "/contacts/check"), map[string]any{"phoneNumbers": []string{dialled}}, 200, &checked)
+		if one := checked.Data[0]; !one.Exists || string(one.NetworkNumber) != number {
+			t.Errorf("the check says %+v", one)
+		}
+	})
 }

@@ -97,22 +97,54 @@ func find(
 	if err != nil {
 		return nil, nil, err
 	}
-	found := map[types.JID]types.UserInfo{}
-	if lookUp && len(unknown) > 0 {
-		found, err = cli.GetUserInfo(ctx, unknown)
+	if lookUp {
+		if err := look(ctx, cli, unknown, lids); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, text := range who {
-		lid := lids[text]
-		if lid.IsEmpty() {
-			lid = found[numberAddress(text)].LID
-		}
-		if lid.IsEmpty() {
+		if lid := lids[text]; lid.IsEmpty() {
 			missing = append(missing, text)
 		} else {
 			people = append(people, lid.ToNonAD())
 		}
 	}
-	return people, missing, err
+	return people, missing, nil
+}
+
+// look adds the LIDs of numbers that the network knows, also by another form.
+func look(ctx context.Context, cli *whatsmeow.Client, numbers []types.JID, lids map[string]types.JID) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	found, err := cli.GetUserInfo(ctx, numbers)
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, pn := range numbers {
+		text := "+" + pn.User
+		if lids[text] = found[pn].LID; lids[text].IsEmpty() {
+			others = append(others, text)
+		}
+	}
+	return lookFurther(ctx, cli, others, lids)
+}
+
+// lookFurther adds the LIDs of numbers that the network knows by another form: the search of the apps finds them, while
+// an address must have the form of the network.
+func lookFurther(ctx context.Context, cli *whatsmeow.Client, numbers []string, lids map[string]types.JID) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	found, err := cli.IsOnWhatsApp(ctx, numbers)
+	for _, f := range found {
+		if p := person(f.JID, f.PhoneNumber); f.IsIn && p.LID != "" {
+			digits := strings.TrimPrefix(string(p.LID), "lid:")
+			lids["+"+strings.TrimPrefix(f.Query, "+")] = types.NewJID(digits, types.HiddenUserServer)
+		}
+	}
+	return err
 }
 
 func numberAddress(number string) types.JID {
