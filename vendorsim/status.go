@@ -18,8 +18,8 @@ type Status struct{ v *core }
 // Status returns the status posts of the network.
 func (v *core) Status() Status { return Status{v} }
 
-// StatusPrivacy says who may see the status posts of an account. Clients have to read it: the network passes posts on to
-// those for whom they are sealed.
+// StatusPrivacy says who may see the status posts of an account. Clients have to read it: the network passes posts on
+// to those for whom they are sealed.
 type StatusPrivacy string
 
 // Who may see status posts. Without a choice, it is all contacts.
@@ -58,7 +58,8 @@ func knownNumbers(list []string) (numbers []number, err error) {
 	return numbers, nil
 }
 
-// write sends content from a phone to the companions of its number and of the viewers, whose phones show it immediately.
+// write sends content from a phone to the companions of its number and of the viewers, whose phones show it
+// immediately.
 func (v statusPosts) write(ctx context.Context, from number, viewers []string, c Content) (string, error) {
 	list, err := knownNumbers(viewers)
 	if err != nil {
@@ -104,7 +105,8 @@ func (g *group) shownTo(n number, s Shown) Shown {
 	return s
 }
 
-// privacy tells a companion who may see the posts of its account. The network names people by either of their addresses.
+// privacy tells a companion who may see the posts of its account. The network names people by either of their
+// addresses.
 func (v statusPosts) privacy(c *conn, n *waBinary.Node) {
 	v.mu.Lock()
 	saved := v.profiles[c.companion.account.number]

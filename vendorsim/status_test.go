@@ -20,8 +20,8 @@ func saves(t *testing.T, c *client, number string) {
 	}
 }
 
-// TestStatus posts with a companion: all contacts' phones decrypt the post, and their linked companions get it, under one
-// id however often it is sent.
+// TestStatus posts with a companion: all contacts' phones decrypt the post, and their linked companions get it, under
+// one id however often it is sent.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	v := openVendor(t, "")

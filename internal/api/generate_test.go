@@ -216,7 +216,7 @@ func (g *generator) headers(a *attempt) {
 func (g *generator) bodyOf(a *attempt) {
 	schema := g.form(g.tree(spectest.Pointer(a.op.place, "requestBody", "content", "application/json", "schema")))
 	value, _ := g.value(schema, 0).(map[string]any)
-	inWords := slices.ContainsFunc([]string{"phoneNumber", "messageId", "replyTo", "delete", "contacts", "poll"},
+	inWords := slices.ContainsFunc([]string{"phoneNumber", "messageId", "replyTo", "status", "delete", "contacts", "poll"},
 		func(name string) bool { return value[name] != nil })
 	changesNothing := a.op.OperationID == "editMessage" && value["body"] == nil
 	if inWords || changesNothing || value["method"] == "code" || value["url"] != nil && a.op.method == http.MethodPatch {

@@ -48,7 +48,7 @@ func (newMessage) Schema(r huma.Registry) *huma.Schema {
 type messageMembers struct {
 	_                struct{}          `additionalProperties:"false"`
 	DeviceID         postern.DeviceID  `json:"deviceId" minLength:"1" doc:"The device that sends the message." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits; spaces, dots, dashes and brackets between them are ignored), the chatId of an event, or an address of the network, such as 15551234567@s.whatsapp.net." example:"+15551234567"`
+	To               string            `json:"to" minLength:"1" doc:"The recipient: a phone number (+ and 7 to 15 digits; spaces, dots, dashes and brackets between them are ignored), the chatId of an event, status for a status post, or an address of the network, such as 15551234567@s.whatsapp.net." example:"+15551234567"`
 	Type             postern.Kind      `json:"type,omitempty" default:"text" doc:"Kind of the message." example:"text"`
 	Body             string            `json:"body,omitempty" minLength:"1" doc:"The text, or the caption of an image, video or document: at most 65,536 characters (Unicode code points)." example:"Hello"`
 	Media            *newMedia         `json:"media,omitempty" doc:"The file of an image, video, audio, voice, document or sticker message: one that was uploaded, one at a URL, or the bytes themselves."`

@@ -108,6 +108,8 @@ type inboundMembers struct {
 
 	Channel string `json:"channel,omitempty" minLength:"1" doc:"Chat of a channel in which the contact posts, as one of its administrators. Nobody who follows the channel sees who that is." example:"channel:120363041234567890"`
 
+	Status bool `json:"status,omitempty" doc:"Whether the contact posts this as status, which its contacts see for a day; false by default." example:"true"`
+
 	ReplyTo postern.MessageID `json:"replyTo,omitempty" minLength:"1" doc:"Id of the message of this chat to which this one replies." example:"msg_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 
 	postern.Extra
@@ -128,7 +130,7 @@ type Inbound struct {
 
 func (h sandbox) inbound(ctx context.Context, q *request, in *inboundInput) (*output[Inbound], error) {
 	id, err := h.gateway.SandboxPhones.Inbound(ctx, q.caller, in.ID, gateway.SandboxInbound{
-		From: in.Body.From, Group: in.Body.Group, Channel: in.Body.Channel, Content: postern.Content{
+		From: in.Body.From, Group: in.Body.Group, Channel: in.Body.Channel, Status: in.Body.Status, Content: postern.Content{
 			Kind: in.Body.Type, Text: in.Body.Body, Extra: in.Body.Extra,
 			ReceivedOnly: postern.ReceivedOnly{LinkPreview: in.Body.LinkPreview},
 		},

@@ -131,7 +131,7 @@ func TestT22NumbersHaveOneForm(t *testing.T) {
 	device := connected(mine)
 	for _, to := range []string{
 		"+٤٩١٥١٢٣٤٥٦٧", "+４９１５１２３４５６７", "+00491512345678", "0049151234567", "+15551234567;ext=5", "group:", "group:12a", "status@broadcast",
-		"status", "channel:", "channel:1-2", "channel:12a", "x@newsletter", "+49 (0) 1512345678", "+1555123456789012", "+123456", "+", "", "++15551234567", "+1555123456a", "\u202a+15551234567", "+1555\u200b1234567", "+15551234567\n", "tel:+15551234567", "lid:1234", "lid:+15551234567", "server@lid",
+		"channel:", "channel:1-2", "channel:12a", "x@newsletter", "+49 (0) 1512345678", "+1555123456789012", "+123456", "+", "", "++15551234567", "+1555123456a", "\u202a+15551234567", "+1555\u200b1234567", "+15551234567\n", "tel:+15551234567", "lid:1234", "lid:+15551234567", "server@lid",
 	} {
 		body, err := json.Marshal(map[string]string{"deviceId": device, "to": to, "body": canary})
 		if err != nil {
@@ -143,6 +143,7 @@ func TestT22NumbersHaveOneForm(t *testing.T) {
 	}
 	forms := []string{"+15551234567", "15551234567", "15551234567@s.whatsapp.net", "15551234567@c.us", "15551234567:5@s.whatsapp.net", "+1 (555) 123-4567", "+1.555.123.4567"}
 	for to, chat := range map[string]string{ // one group or channel, one chat
+		"status":                 "status",
 		"1234567890-123456@g.us": "group:1234567890-123456", "group:1234567890-123456": "group:1234567890-123456",
 		"120363012345678901@newsletter": "channel:120363012345678901", "channel:120363012345678901": "channel:120363012345678901",
 	} {
@@ -163,7 +164,7 @@ func TestT22NumbersHaveOneForm(t *testing.T) {
 			t.Errorf("%s: %d messages in the chat, want %d", chat, len(l.Data), len(forms))
 		}
 	}
-	for _, chat := range []string{"group:120363012345678901", "120363012345678901@g.us", "lid:123456789012345", "123456789012345:2@lid", "status"} {
+	for _, chat := range []string{"group:120363012345678901", "120363012345678901@g.us", "lid:123456789012345", "123456789012345:2@lid"} {
 		if l := mine.do("GET", "/v1/messages?chatId="+escape(chat), "").list(); len(l.Data) != 0 {
 			t.Errorf("%s: %d messages in the chat, want none", chat, len(l.Data))
 		}

@@ -117,6 +117,10 @@ func (s simulated) Inbound(ctx context.Context, account string, in gateway.Sandb
 		id, err := s.Channels().Post(channel, in.From, c)
 		return id, channelError(err)
 	}
+	if in.Status {
+		id, err := s.Status().Post(ctx, in.From, c, account)
+		return id, simulatedError(err)
+	}
 	if group, ok := strings.CutPrefix(in.Group, "group:"); ok {
 		id, err := s.WriteInGroup(ctx, group, in.From, c)
 		return id, simulatedError(err)
@@ -339,6 +343,9 @@ func (s simulated) Phone(number string) []gateway.PhoneMessage {
 		to := m.To
 		if m.Group != "" {
 			to = "group:" + m.Group
+		}
+		if m.Group == vendorsim.StatusID {
+			to = postern.StatusChat
 		}
 		if m.Channel != "" {
 			to = "channel:" + m.Channel

@@ -52,6 +52,8 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 			m.Name = cmp.Or(m.Name, "Group")
 		case postern.ChannelChat:
 			m.Name = cmp.Or(m.Name, "Channel")
+		case postern.StatusChat:
+			m.Name = statusName
 		}
 		view.Chats = append(view.Chats, m)
 	}
@@ -165,6 +167,9 @@ func mayWith(m postern.Message, now time.Time) page.May {
 		return page.May{Edit: m.Content.Kind.HasText(), Cancel: true}
 	}
 	own := m.Direction == postern.Outbound
+	if m.ChatID == postern.StatusChat {
+		return page.May{Delete: own, Cancel: m.Status == postern.Queued}
+	}
 	sent := cmp.Or(m.SentAt, m.CreatedAt).Std()
 	return page.May{
 		Reply: true, React: true, Delete: own, Pin: true, Star: true, Vote: m.Content.Poll != nil,
@@ -298,6 +303,9 @@ func optionsIn(r *http.Request, m postern.Message) (options []string, err error)
 	return options, nil
 }
 
+// statusName is the name of the chat with the status posts of an account and its contacts.
+const statusName = "Status"
+
 // describe adds the name of a group or a channel to a conversation, and reports whether messages can be sent to it.
 func (d chats) describe(r *http.Request, v visit, view *page.ChatView) (reachable bool, err error) {
 	id, err := postern.ParseChat(view.Chat)
@@ -315,6 +323,8 @@ func (d chats) describe(r *http.Request, v visit, view *page.ChatView) (reachabl
 		view.Name, role, err = d.g.Channels.Known(r.Context(), v.caller, device, id)
 		view.Name = cmp.Or(view.Name, "Channel")
 		return role == postern.ChannelAdmin || role == postern.ChannelOwner, err
+	case postern.StatusChat:
+		view.Name = statusName
 	case postern.DirectChat:
 		return true, nil
 	}

@@ -176,7 +176,7 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view.Steps = withDetails(view.Steps, events.Data, d.urlsOf(r.Context(), v, events.Data))
-	if postern.KindOfChat(m.ChatID) != postern.StatusChat && v.may(postern.MessagesWrite) {
+	if v.may(postern.MessagesWrite) {
 		view.May = mayWith(m, time.Now())
 	}
 	if view.Quote, err = d.quoteOf(r.Context(), v, m, nil); err != nil {
@@ -336,9 +336,9 @@ func stations(m postern.Message) []station {
 		{"Delivered", "The message reached the recipient's phone.", m.DeliveredAt},
 		{"Read", "The recipient read the message.", m.ReadAt},
 	}
-	if postern.IsChannel(m.ChatID) { // nobody confirms a post
-		list = list[:1]
+	if postern.IsChannel(m.ChatID) || m.ChatID == postern.StatusChat { // who saw a post is not recorded
 		list[0].text = "The network accepted the post."
+		return list[:1]
 	}
 	if postern.IsGroup(m.ChatID) {
 		list[1].text, list[2].text = "The message reached everybody in the group.", "Everybody in the group read the message."

@@ -204,7 +204,7 @@ func (g Actions) queue(
 ) (postern.Message, error) {
 	m, err := g.messages().get(ctx, c, id)
 	if err == nil {
-		err = cmp.Or(inChannel(m, what), check(m))
+		err = cmp.Or(onPost(m, what), check(m))
 	}
 	if err != nil {
 		return postern.Message{}, err
@@ -221,12 +221,17 @@ func (g Actions) queue(
 	return m, g.db.Messages.QueueAction(ctx, store.QueueAction{Action: action, Acts: acts})
 }
 
-// inChannel refuses what cannot be done with a post in a channel yet.
-func inChannel(m postern.Message, what postern.Content) error {
-	if !postern.IsChannel(m.ChatID) || what.Kind == postern.KindRead {
-		return nil
+// onPost refuses what cannot be done with a post in a channel or a status post yet.
+func onPost(m postern.Message, what postern.Content) error {
+	switch {
+	case what.Kind == postern.KindRead:
+	case postern.IsChannel(m.ChatID):
+		return postern.Errorf(postern.ActionNotPossible, "posts in channels can be marked as read, and nothing else yet")
+	case m.ChatID == postern.StatusChat && what.Kind != postern.KindRevoke:
+		return postern.Errorf(postern.ActionNotPossible,
+			"status posts can be marked as read or, if they are the account's own, deleted; nothing else is possible yet")
 	}
-	return postern.Errorf(postern.ActionNotPossible, "posts in channels can be marked as read, and nothing else yet")
+	return nil
 }
 
 // accountOf returns the number of the account at whose end a message is.

@@ -306,6 +306,19 @@ func (g SandboxPhones) CreateChannel(
 	return network.CreateChannel(string(d.PhoneNumber), owner, name, admin)
 }
 
+// checkStatus refuses what a simulated contact cannot post as status.
+func checkStatus(in SandboxInbound) error {
+	switch {
+	case !in.Status:
+		return nil
+	case in.Group != "" || in.Channel != "":
+		return postern.Invalid("/status", "a status post is in no group and in no channel")
+	case in.ReplyTo != "":
+		return postern.Invalid("/replyTo", "a status post cannot reply to another message")
+	}
+	return nil
+}
+
 // checkPost returns the channel in which a simulated contact posts, in its usual form; "" for none.
 func checkPost(in SandboxInbound) (string, error) {
 	if in.Channel == "" {

@@ -123,6 +123,11 @@ func (g Sessions) SetBook(ctx context.Context, id postern.DeviceID, b postern.Ad
 	return g.contacts().SetBook(ctx, id, b)
 }
 
+// Book returns the address book of the phone of a device's account, as it was last read.
+func (g Sessions) Book(ctx context.Context, id postern.DeviceID) ([]postern.BookEntry, error) {
+	return g.contacts().Book(ctx, id)
+}
+
 // AddForm records by which number the network knows one that a device has written to.
 func (g Sessions) AddForm(ctx context.Context, d postern.Device, f postern.OtherForm) error {
 	return g.contacts().AddForm(ctx, d.WorkspaceID, d.ID, f, g.time())

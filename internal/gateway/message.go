@@ -113,9 +113,6 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	if err != nil {
 		return in, "", postern.Invalid("/to", "%v", err)
 	}
-	if chat == "status" {
-		return in, "", postern.Invalid("/to", "messages can be sent to a person, a group or a channel, not yet to status")
-	}
 	if in.Media != nil { // it is looked up when nothing else is wrong
 		in.Content.Media = &postern.Media{Filename: cmp.Or(in.Media.Filename, "file")}
 	}
@@ -132,6 +129,8 @@ func checkMessage(in NewMessage) (_ NewMessage, chat string, err error) {
 	switch {
 	case in.ReplyTo != "" && postern.IsChannel(chat):
 		err = postern.Invalid("/replyTo", "a post in a channel cannot reply to another message")
+	case in.ReplyTo != "" && chat == postern.StatusChat:
+		err = postern.Invalid("/replyTo", "a status post cannot reply to another message")
 	case in.LinkPreview && postern.IsChannel(chat):
 		err = postern.Invalid("/linkPreview", "a post in a channel has no preview of its link so far")
 	case in.ExpiresIn < 0 || in.ExpiresIn > maxExpiry:

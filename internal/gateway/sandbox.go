@@ -70,6 +70,7 @@ type SandboxInbound struct {
 	From      string
 	Group     string // the chat of a group of which From is a member; "" for a direct chat
 	Channel   string // the chat of a channel in which From posts; "" for none
+	Status    bool   // From posts it as status
 	Content   postern.Content
 	Media     *NewMedia         // the file, of kinds that carry one: not one at a URL
 	File      io.Reader         // its content, which Inbound finds
@@ -82,7 +83,7 @@ type SandboxInbound struct {
 type PhoneMessage struct {
 	ID   string       `json:"id" doc:"Id of the message on the network." example:"3EB0A1B2C3D4E5F60718"`
 	From string       `json:"from" doc:"Number of the sender; empty for a post in a channel of which the phone is no administrator." example:"+15550001111"`
-	To   string       `json:"to" doc:"Number of the recipient, or the chat of a group or a channel." example:"+15551234567"`
+	To   string       `json:"to" doc:"Number of the recipient, or the chat of a group or a channel, or status for a status post." example:"+15551234567"`
 	Type postern.Kind `json:"type" doc:"Kind of the message." example:"text"`
 	Body string       `json:"body" doc:"The text." example:"Hello"`
 	At   postern.Time `json:"at" doc:"When the phone got the message." example:"2026-11-21T09:00:00.000Z" format:"date-time"`
@@ -319,6 +320,9 @@ func (g SandboxPhones) Inbound(
 		return "", err
 	}
 	if in.Channel, err = checkPost(in); err != nil {
+		return "", err
+	}
+	if err := checkStatus(in); err != nil {
 		return "", err
 	}
 	if in.Media != nil {

@@ -112,7 +112,7 @@ func (e event) who() string {
 		return "to " + m.To
 	case !postern.IsDirect(m.ChatID) && e.Type != string(postern.MessageReceived):
 		return "to " + m.ChatID
-	case postern.IsGroup(m.ChatID) && m.From != "":
+	case !postern.IsDirect(m.ChatID) && m.From != "":
 		return "from " + m.From + " in " + m.ChatID
 	case m.From != "":
 		return "from " + m.From

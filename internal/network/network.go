@@ -163,7 +163,7 @@ type LinkHost interface {
 // Outbound is a message to send.
 type Outbound struct {
 	NetworkID string // chosen by the gateway before the first attempt
-	ChatID    string // "+", "lid:" or "group:" and digits
+	ChatID    string // "+", "lid:", "group:" or "channel:" and digits, or "status"
 	Content   postern.Content
 	Quote     *Quote      // the message to which it replies; nil for none
 	Target    *Quote      // the message that an action is about; nil for a message
@@ -176,6 +176,10 @@ type Outbound struct {
 	// must not leave. A driver calls it as late as possible before the first frame that contains
 	// m, and may call it several times: what it does before then costs no time.
 	Leave func() error
+
+	// Book returns the address book of the account as it was last reported. A driver calls it for a status post, which
+	// goes to the people in it.
+	Book func(context.Context) ([]postern.BookEntry, error)
 
 	// Reach is told, before m leaves, how many others of a group get it. It may be nil, and is not called for a message
 	// to one person.

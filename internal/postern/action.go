@@ -183,8 +183,9 @@ func (m *Message) Moderates(a Message) bool {
 // isBy reports whether a message and an action are of the same person. In a direct chat, only one person can
 // write in each direction.
 func (m *Message) isBy(a Message) bool {
+	several := IsGroup(m.ChatID) || m.ChatID == StatusChat
 	return m.Direction == a.Direction &&
-		(m.Direction == Outbound || !IsGroup(m.ChatID) || isSame(m.From, m.FromLID, a.From, a.FromLID))
+		(m.Direction == Outbound || !several || isSame(m.From, m.FromLID, a.From, a.FromLID))
 }
 
 // actor identifies the contact whose action a is; "" for the account itself.

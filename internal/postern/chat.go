@@ -6,9 +6,9 @@ import "encoding/json"
 type Chat struct {
 	DeviceID    DeviceID `json:"deviceId" doc:"The device that has the chat." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	ChatID      string   `json:"chatId" doc:"The chat; usable as \"to\"." example:"+15551234567"`
-	Kind        string   `json:"kind" enum:"direct,group,channel,status" doc:"direct: with one person." example:"direct"`
+	Kind        string   `json:"kind" enum:"direct,group,channel,status" doc:"direct: with one person. status: the status posts of the account and its contacts." example:"direct"`
 	Name        Maybe    `json:"name" nullable:"true" doc:"The name of the group or channel, or of the person: in the address book of the account's phone, or else the one that the person has chosen on the network; null if it is not known." example:"Ada"`
-	UnreadCount int      `json:"unreadCount" minimum:"0" doc:"How many messages were received after the last one that was read: here, on the phone, or on another linked device. Calls do not count." example:"2"`
+	UnreadCount int      `json:"unreadCount" minimum:"0" doc:"How many messages were received after the last one that was read: here, on the phone, or on another linked device. Calls and status posts do not count." example:"2"`
 	Archived    bool     `json:"archived" doc:"Whether the account has archived the chat, here or on its phone." example:"false"`
 	Muted       bool     `json:"muted" doc:"Whether the phone is silent about new messages of the chat. Postern reports them as usual." example:"false"`
 	MutedUntil  Time     `json:"mutedUntil" format:"date-time" nullable:"true" doc:"Until when the chat is muted; null if it is not muted, or for ever." example:"2026-11-22T09:00:00.000Z"`
@@ -51,7 +51,7 @@ func KindOfChat(chat string) string {
 		return GroupChat
 	case IsChannel(chat):
 		return ChannelChat
-	case chat == "status":
+	case chat == StatusChat:
 		return StatusChat
 	}
 	return DirectChat

@@ -180,8 +180,11 @@ func (c Content) checkMembers() error {
 
 // CheckChat refuses content that cannot be sent to a chat.
 func (c Content) CheckChat(chat string) error {
-	if IsChannel(chat) {
+	switch {
+	case IsChannel(chat):
 		return c.checkPost()
+	case chat == StatusChat:
+		return c.checkStatus()
 	}
 	if i := slices.Index(c.Mentions, MentionAll); i >= 0 && !IsGroup(chat) {
 		return Invalid("/mentions/"+strconv.Itoa(i), "only a message to a group can mention all")
@@ -202,6 +205,23 @@ func (c Content) checkPost() error {
 		return Invalid("/mentions", "a post in a channel mentions nobody: those who follow it do not see each other")
 	case c.Forwarded:
 		return Invalid("/forwarded", "a post in a channel cannot be marked as forwarded")
+	}
+	return nil
+}
+
+// checkStatus refuses content that cannot be a status post.
+func (c Content) checkStatus() error {
+	switch {
+	case !slices.Contains([]Kind{KindText, KindImage, KindVideo, KindVoice}, c.Kind):
+		return Invalid("/type", "a status post is a text, an image, a video or a voice message")
+	case c.ViewOnce:
+		return Invalid("/viewOnce", "a status post can be viewed for a day")
+	case c.Round:
+		return Invalid("/round", "a video in a status post is not round")
+	case len(c.Mentions) > 0:
+		return Invalid("/mentions", "a status post mentions nobody")
+	case c.Forwarded:
+		return Invalid("/forwarded", "a status post cannot be marked as forwarded")
 	}
 	return nil
 }

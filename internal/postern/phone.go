@@ -84,7 +84,7 @@ func ParseChat(s string) (string, error) {
 	case "newsletter":
 		return parseNamed("channel", user)
 	}
-	if s == "status" {
+	if s == StatusChat {
 		return s, nil
 	}
 	number, err := ParsePhone(s)

@@ -239,6 +239,8 @@ func (a arrival) wanted(r postern.Receive) bool {
 		return r.Groups
 	case postern.IsChannel(a.message.ChatID):
 		return r.Channels
+	case a.message.ChatID == postern.StatusChat:
+		return r.Status
 	default:
 		return r.Direct
 	}

@@ -67,6 +67,17 @@ func (a attached) onNetwork() *network.Attachment {
 	}
 }
 
+// address completes a message with what its chat needs: the timer of the chat, or the contacts who may see a status
+// post.
+func (l *liveSession) address(out *network.Outbound) (err error) {
+	if out.ChatID == postern.StatusChat {
+		out.Book = func(ctx context.Context) ([]postern.BookEntry, error) { return l.e.g.Sessions.Book(ctx, l.id) }
+		return nil
+	}
+	out.Timer, err = l.timerOf(out.ChatID)
+	return err
+}
+
 // timerOf returns the timer of a chat.
 func (l *liveSession) timerOf(chat string) (network.Timer, error) {
 	l.mu.Lock()

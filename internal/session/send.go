@@ -297,12 +297,14 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	if err != nil {
 		return l.settleUnsent(m, err)
 	}
-	if out.Timer, err = l.timerOf(m.ChatID); err != nil {
+	if err := l.address(&out); err != nil {
 		return err
 	}
 	out.Leave = l.mayLeave(m)
 	l.reached = 0
-	out.Reach = func(people int) { l.reached = people }
+	if postern.IsGroup(m.ChatID) {
+		out.Reach = func(people int) { l.reached = people }
+	}
 	at, err := l.attempt(m.Message, out)
 	l.limited(err)
 	if err != nil {

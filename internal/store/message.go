@@ -580,6 +580,7 @@ var newestOf = `SELECT ` + messageColumns + `, n, coalesce(CASE WHEN substr(m.ch
 		THEN (SELECT g.subject FROM chat_group g WHERE g.device_id = m.device_id AND g.chat_id = m.chat_id)
 		WHEN substr(m.chat_id, 1, 8) = 'channel:'
 		THEN (SELECT k.name FROM channel k WHERE k.device_id = m.device_id AND k.chat_id = m.chat_id)
+		WHEN m.chat_id = 'status' THEN ''
 		ELSE coalesce((SELECT b.name FROM address_book b WHERE b.device_id = m.device_id AND b.entry = m.chat_id),
 		(SELECT b.name FROM address_book b WHERE b.device_id = m.device_id AND b.other = m.chat_id AND b.other <> ''
 		ORDER BY b.entry LIMIT 1), (SELECT i.from_name FROM message i

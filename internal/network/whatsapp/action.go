@@ -53,7 +53,7 @@ func (c *conn) author(to types.JID, m *network.Quote) types.JID {
 	switch {
 	case m.FromMe:
 		return c.cli.Store.GetLID().ToNonAD()
-	case to.Server != types.GroupServer:
+	case to.Server != types.GroupServer && to != types.StatusBroadcastJID:
 		return to
 	}
 	if lid, ok := strings.CutPrefix(m.Author, "lid:"); ok {

@@ -12,6 +12,7 @@ import (
 
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/keys"
+	"postern/internal/network/whatsapp/live"
 	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
@@ -32,6 +33,8 @@ type conn struct {
 	out   outgoing
 	keys  *keys.Ring   // nil while linking
 	state *state.State // nil while linking
+
+	audience *live.Audience // nil while linking
 
 	flight *flight
 

@@ -31,9 +31,9 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	timer, timed := content.TimerOf(evt.Message, evt.Info.Timestamp.UTC())
 	id, sent := content.Clip(evt.Info.ID, maxID), evt.Info.Timestamp.UTC()
 	if isOfChannel(evt.Info.MessageSource) {
-		timed = false
 		in, id, sent = post(evt, in, id, sent)
 	}
+	timed = timed && !isPosted(evt.Info.MessageSource)
 	if !ok && !timed || !isOfChat(evt.Info.MessageSource) {
 		return true
 	}
@@ -217,7 +217,7 @@ func (v *run) firstTime(id string) bool {
 func (v *run) receipt(ctx context.Context, evt *events.Receipt) bool {
 	status, ok := confirmed(evt.Type)
 	ok = ok && !evt.IsFromMe || evt.IsFromMe && isReading(evt.Type)
-	if !ok || !isOfChat(evt.MessageSource) || isOfChannel(evt.MessageSource) { // nobody confirms a post
+	if !ok || !isOfChat(evt.MessageSource) || isPosted(evt.MessageSource) { // who saw a post is not recorded
 		return true
 	}
 	at, known, err := v.place(ctx, evt.MessageSource)
@@ -265,10 +265,18 @@ func isReading(kind types.ReceiptType) bool {
 	}
 }
 
-// isOfChat reports whether a stanza belongs to a chat with one person, to a group or to a channel. Broadcasts and bots
-// are acknowledged and ignored.
+// isOfChat reports whether a stanza belongs to a chat with one person, to a group or to a channel, or to status posts.
+// Broadcast lists and bots are acknowledged and ignored.
 func isOfChat(src types.MessageSource) bool {
-	return isDirect(src) || isOfGroup(src) || isOfChannel(src)
+	return isDirect(src) || isOfGroup(src) || isPosted(src)
+}
+
+// isPosted reports whether a stanza belongs to a channel or to status posts.
+func isPosted(src types.MessageSource) bool { return isOfChannel(src) || isStatus(src) }
+
+// isStatus reports whether a stanza belongs to status posts.
+func isStatus(src types.MessageSource) bool {
+	return src.Chat == types.StatusBroadcastJID && !src.Sender.IsBot()
 }
 
 // isOfChannel reports whether a stanza belongs to a channel.

@@ -68,7 +68,8 @@ func TestIsOfChat(t *testing.T) {
 		{"number", types.MessageSource{Chat: friend, Sender: friend}, true},
 		{"LID", types.MessageSource{Chat: types.NewJID("1234", types.HiddenUserServer), Sender: friend}, true},
 		{"group", types.MessageSource{Chat: types.NewJID("1-2", types.GroupServer), Sender: friend, IsGroup: true}, true},
-		{"status", types.MessageSource{Chat: types.StatusBroadcastJID, Sender: friend, IsGroup: true}, false},
+		{"status", types.MessageSource{Chat: types.StatusBroadcastJID, Sender: friend, IsGroup: true}, true},
+		{"broadcast list", types.MessageSource{Chat: types.NewJID("1", types.BroadcastServer), Sender: friend, IsGroup: true}, false},
 		{"channel", types.MessageSource{Chat: types.NewJID("1", types.NewsletterServer)}, true},
 		{
 			"bot",

@@ -22,8 +22,8 @@ func (c *conn) peer(ctx context.Context, src types.MessageSource) (peer, error) 
 	return c.resolve(ctx, src.Sender, src.SenderAlt)
 }
 
-// place is where a message belongs: the chat, and the other person of a direct chat, or the sender in a group. Nobody is
-// named in a channel.
+// place is where a message belongs: the chat, and the other person of a direct chat, or the sender in a group or of a
+// status post. Nobody is named in a channel.
 type place struct {
 	chat string
 	who  peer
@@ -35,13 +35,15 @@ func (c *conn) place(ctx context.Context, src types.MessageSource) (at place, kn
 		at.chat, known = namedChat(src.Chat)
 		return at, known, nil
 	}
-	if !isOfGroup(src) {
+	if !isOfGroup(src) && !isStatus(src) {
 		at.who, err = c.peer(ctx, src)
 		at.chat = at.who.chat()
 		return at, !at.who.isEmpty(), err
 	}
 	at.who, err = c.resolve(ctx, src.Sender, src.SenderAlt)
-	at.chat, known = namedChat(src.Chat)
+	if at.chat, known = postern.StatusChat, true; !isStatus(src) {
+		at.chat, known = namedChat(src.Chat)
+	}
 	return at, known && (src.IsFromMe || !at.who.isEmpty()), err
 }
 

@@ -13,6 +13,7 @@ import (
 	"postern/internal/network/whatsapp/content"
 	"postern/internal/network/whatsapp/keys"
 	"postern/internal/network/whatsapp/live"
+	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -42,6 +43,11 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		return s.star(ctx, c, to, m)
 	default: // a message, or an action that is sent as one
 	}
+	if to == types.StatusBroadcastJID {
+		if err := c.choose(ctx, m); err != nil {
+			return time.Time{}, err
+		}
+	}
 	at, err := c.transmit(ctx, to, m)
 	for tries := 1; tries < staleTries && errors.Is(err, keys.ErrStale); tries++ {
 		at, err = c.transmit(ctx, to, m)
@@ -56,6 +62,27 @@ func (s *session) Send(ctx context.Context, m network.Outbound) (time.Time, erro
 		return time.Time{}, c.unencrypted(ctx, to)
 	}
 	return at, err
+}
+
+// choose makes those who may see a status post get the message that is sent next, also people who were saved or removed
+// on the phone just now.
+func (c *conn) choose(ctx context.Context, m network.Outbound) error {
+	err := c.state.Sync(ctx, state.Contacts, func() {})
+	if errors.Is(err, state.ErrNotStored) {
+		c.end(disconnected("store-unavailable")) // the next connection reads it again
+		return network.ErrNotConnected
+	}
+	if err != nil {
+		c.log.WarnContext(ctx, "the address book was not read", "error", redact("read", err))
+	}
+	book, err := m.Book(ctx)
+	if err == nil {
+		err = c.audience.Choose(ctx, c.cli, book)
+	}
+	if err == nil || isErr[*network.Rejected](err) {
+		return err
+	}
+	return unsent("choose who sees a status post", err)
 }
 
 // unencrypted returns the error of a message that held no copy for the recipient's phone again. whatsmeow
@@ -73,8 +100,8 @@ func (c *conn) unencrypted(ctx context.Context, to types.JID) error {
 	return &network.Rejected{Code: postern.EncryptionFailed, Detail: detail}
 }
 
-// recipient returns the network's address of a chat: that of the group or channel, or the LID of a person. A
-// number without a LID is not on the network.
+// recipient returns the network's address of a chat: that of the group, of the channel or of status posts, or the LID of a
+// person. A number without a LID is not on the network.
 func (c *conn) recipient(ctx context.Context, chat string) (types.JID, error) {
 	if lid, ok := strings.CutPrefix(chat, "lid:"); ok && isDigits(lid) {
 		return types.NewJID(lid, types.HiddenUserServer), nil
@@ -84,6 +111,9 @@ func (c *conn) recipient(ctx context.Context, chat string) (types.JID, error) {
 	}
 	if channel, ok := live.ChannelAddress(chat); ok {
 		return channel, nil
+	}
+	if chat == postern.StatusChat {
+		return types.StatusBroadcastJID, nil
 	}
 	digits, ok := strings.CutPrefix(chat, "+")
 	if !ok || !isDigits(digits) {
@@ -255,6 +285,9 @@ func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Messag
 // again returns the address of a chat for a message that somebody asks for again in the chat with an address; ok is
 // false if that is another one.
 func (v *run) again(ctx context.Context, asked types.JID, chat string) (address types.JID, ok bool) {
+	if asked == types.StatusBroadcastJID {
+		return asked, chat == postern.StatusChat
+	}
 	if asked.Server == types.GroupServer {
 		group, known := namedChat(asked)
 		return asked.ToNonAD(), known && group == chat
@@ -270,6 +303,7 @@ func (c *conn) form(ctx context.Context, to types.JID, m network.Outbound) (*waE
 	}
 	name := c.naming(ctx, to)
 	out := content.Outgoing{File: m.File, Picture: m.Picture, Timer: m.Timer, Content: content.Renamed(m.Content, name)}
+	out.Status = to == types.StatusBroadcastJID
 	if q := m.Quote; q != nil {
 		out.Quote = &content.Quote{NetworkID: q.NetworkID, Author: c.member(ctx, to, q), Content: content.Renamed(q.Content, name)}
 	}

@@ -59,12 +59,15 @@ func (s *session) Run(ctx context.Context, host network.Host) error {
 // newRun prepares one Run.
 func (s *session) newRun(device *store.Device, host network.Host) *run {
 	state.Guard(device)
+	audience := &live.Audience{ContactStore: device.Contacts}
+	device.Contacts = audience
 	s.setShown(device.PushName)
 	v := &run{
 		conn: s.driver.connect(device, host), session: s, name: device.PushName,
 		progress: make(chan struct{}, 1), unreadable: make(map[string]bool), timers: make(map[string]network.Timer),
 		syncing: make(map[appstate.WAPatchName]bool),
 	}
+	v.audience = audience
 	v.state, v.onReceived = state.New(v.cli, v.keys, v.stateChanged), v.sawNotice
 	v.cli.GetMessageForRetry = v.messageForRetry
 	v.unread, v.setAside = v.reportUnread, v.lastTry

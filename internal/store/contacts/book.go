@@ -55,15 +55,24 @@ func (t Table) needed(
 			return nil, err
 		}
 	}
-	known = map[string]postern.BookEntry{}
+	list, err := t.Book(ctx, id)
+	known = make(map[string]postern.BookEntry, len(list))
+	for _, e := range list {
+		known[e.Entry] = e
+	}
+	return known, err
+}
+
+// Book returns what is stored of the address book of a device's account.
+func (t Table) Book(ctx context.Context, id postern.DeviceID) (list []postern.BookEntry, err error) {
 	err = t.db.Rows(ctx, `SELECT entry, other, name FROM address_book WHERE device_id = $1`, []any{id},
 		func(r *sql.Rows) error {
 			var e postern.BookEntry
 			err := r.Scan(&e.Entry, &e.Other, &e.Name)
-			known[e.Entry] = e
+			list = append(list, e)
 			return err
 		})
-	return known, err
+	return list, err
 }
 
 // changed returns the rows to save and to remove. Without known entries, all that are named are.

@@ -37,6 +37,9 @@ func ToWire(m Outgoing) (*waE2E.Message, error) {
 	info := m.context()
 	switch c := m.Content; c.Kind {
 	case postern.KindText:
+		if m.Status {
+			return previewToWire(statusToWire(c.Text), c.LinkPreview, m.Picture), nil
+		}
 		return previewToWire(textToWire(c.Text, info), c.LinkPreview, m.Picture), nil
 	case postern.KindLocation:
 		l := locationToWire(*c.Location)
@@ -59,6 +62,20 @@ func textToWire(text string, info *waE2E.ContextInfo) *waE2E.Message {
 		return &waE2E.Message{Conversation: &text}
 	}
 	return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: &text, ContextInfo: info}}
+}
+
+// The colours of a text that is posted as status, with their opacity.
+const (
+	statusText       = 0xFFFFFFFF // white
+	statusBackground = 0xFF1F5F5B // dark green
+)
+
+// statusToWire returns a text as a status post, which fills the screen.
+func statusToWire(text string) *waE2E.Message {
+	return &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
+		Text: &text, TextArgb: new(uint32(statusText)), BackgroundArgb: new(uint32(statusBackground)),
+		Font: waE2E.ExtendedTextMessage_SYSTEM.Enum(),
+	}}
 }
 
 // FromWire returns what a message says. It reports false if the message is not meant for

@@ -20,6 +20,7 @@ type Outgoing struct {
 	File    *network.Attachment // of a kind that carries one
 	Picture []byte              // of the content's LinkPreview; nil for none
 	Timer   network.Timer       // of the chat
+	Status  bool                // it is a status post
 }
 
 // Quote is a message to which another one replies.
