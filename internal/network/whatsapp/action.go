@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -63,24 +64,38 @@ func (c *conn) author(to types.JID, m *network.Quote) types.JID {
 }
 
 // naming returns what gives people the names that a chat uses: in most groups, apps know members only by their hidden
-// numbers.
+// numbers. If one of these is not known, the group is read once: whatsmeow may have its members in memory before it has
+// stored their hidden numbers.
 func (c *conn) naming(ctx context.Context, to types.JID) func(who string) string {
 	hidden := sync.OnceValue(func() bool {
 		//nolint:staticcheck // marked as dangerous; the send that follows reads the same
 		group, err := c.cli.DangerousInternals().GetCachedGroupData(ctx, to)
 		return err == nil && group.AddressingMode == types.AddressingModeLID
 	})
+	read := sync.OnceValue(func() error {
+		_, err := c.cli.GetGroupInfo(ctx, to)
+		return err
+	})
 	return func(who string) string {
-		number, ok := strings.CutPrefix(who, "+")
-		if !ok || to.Server != types.GroupServer || !hidden() {
+		if !strings.HasPrefix(who, "+") || to.Server != types.GroupServer || !hidden() {
 			return who
 		}
-		lid, err := c.cli.Store.LIDs.GetLIDForPN(ctx, types.NewJID(number, types.DefaultUserServer))
-		if err != nil || lid.IsEmpty() {
-			return who
+		lid := c.hiddenOf(ctx, who)
+		if lid == "" && read() == nil {
+			lid = c.hiddenOf(ctx, who)
 		}
-		return postern.ChatOfLID(lid.User)
+		return cmp.Or(lid, who)
 	}
+}
+
+// hiddenOf returns the hidden number of a person; "" if it is not known.
+func (c *conn) hiddenOf(ctx context.Context, number string) string {
+	pn := types.NewJID(strings.TrimPrefix(number, "+"), types.DefaultUserServer)
+	lid, err := c.cli.Store.LIDs.GetLIDForPN(ctx, pn)
+	if err != nil || lid.IsEmpty() {
+		return ""
+	}
+	return postern.ChatOfLID(lid.User)
 }
 
 // member returns the name by which a group knows who wrote a message of it.
