@@ -60,7 +60,7 @@ func TestOldURLIsUsedUntilTheNewOneHasAnswered(t *testing.T) {
 	if g := newer.next(); g.text() != "after the move" {
 		t.Errorf("the new URL got %s", g.body)
 	}
-	w.awaitSucceeded(e, 2)
+	w.awaitSucceeded(e, 3) // with that of the verification
 	older.none("after the move")
 }
 
