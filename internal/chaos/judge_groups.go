@@ -10,7 +10,8 @@ func (j *judging) groups() {
 	j.senderKeys()
 }
 
-// changes checks that each change of a group is reported at least once, and that no event reports a change that nobody made.
+// changes checks that each change of a group is reported at least once, and that no event reports a change that was
+// never made.
 func (j *judging) changes() {
 	asked, reported := map[Change]bool{}, map[Change]bool{}
 	for _, e := range j.State.Events {

@@ -128,7 +128,8 @@ func (w *world) sample(began time.Time) chaos.Sample {
 		w.t.Fatal(err)
 	}
 	return chaos.Sample{
-		At: time.Since(began), Messages: w.driver.done(), Own: float64(m.now-m.files) / 1024, Files: float64(m.files) / 1024,
+		At: time.Since(began), Messages: w.driver.done(),
+		Own: float64(m.now-m.files) / 1024, Files: float64(m.files) / 1024,
 		Descriptors: float64(len(files)), Goroutines: w.metric("go_goroutines"),
 	}
 }

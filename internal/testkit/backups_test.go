@@ -100,8 +100,8 @@ type taken struct {
 	moment time.Time
 }
 
-// takeBackups takes -backups backups, and returns how many messages were accepted per second meanwhile. They are checked
-// later, so that the check takes no processor from those who send.
+// takeBackups takes -backups backups, and returns how many messages were accepted per second meanwhile. The backups are
+// checked later, so that the check takes no processor time from the senders.
 func takeBackups(t *testing.T, k *testkit.Kit, senders []sender) (list []taken, perSecond float64) {
 	t.Helper()
 	var accepted int
