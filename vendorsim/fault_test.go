@@ -274,8 +274,9 @@ func TestGarbledMessageIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for _, synchronous := range []bool{false, true} {
 		v := openVendor(t, "")
-		c := link(t, v, alice)
+		c := newClient(t, v, newContainer(t).NewDevice())
 		c.wa.SynchronousAck = synchronous
+		c.link(v, alice)
 		write(t, v, bob, "fine")
 		c.message("fine")
 		fault(t, v, alice, vendorsim.FaultGarble)
