@@ -270,12 +270,13 @@
   // what was asked before is not shown.
   const rests = (e) => e.detail.ctx.sourceElement?.closest('[data-paused]')
   document.addEventListener('htmx:before:request', (e) => { if (document.hidden || rests(e)) e.preventDefault() })
-  // What somebody is writing is not thrown away by a reload.
+  // A reload throws away what somebody is writing, and takes the place of the page that a form leads to.
+  const sent = () => document.querySelector('form[data-sent]')
   const typed = () => [...document.querySelectorAll('textarea, input:not([type=hidden])')].some((f) => f.value !== f.defaultValue)
   // The session ended, or the server is ill: what is shown stays, and the page is loaded anew when it must be.
   document.addEventListener('htmx:before:response', (e) => {
     const { raw, status } = e.detail.ctx.response
-    if ((raw.redirected || status === 401) && !typed()) location.reload()
+    if ((raw.redirected || status === 401) && !typed() && !sent()) location.reload()
     if (raw.redirected || status >= 400 || rests(e)) e.preventDefault()
   })
 })()

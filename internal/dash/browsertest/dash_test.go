@@ -196,3 +196,31 @@ func TestByKeyboardAlone(t *testing.T) {
 		t.Errorf("after the dialog the focus is on %q", got)
 	}
 }
+
+// A page that finds its session ended while one of its forms is on its way leaves the next page to the form.
+func TestTheEndOfASessionLeavesAFormItsWay(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	b.goTo("/account")
+	b.settle()
+	reloads, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`(async () => {
+		let reloads = false
+		navigation.addEventListener('navigate', (e) => { reloads ||= e.navigationType === 'reload' })
+		const told = new Promise((ok) => document.addEventListener('htmx:before:response', (e) => {
+			if (e.detail.ctx.response.raw.redirected) ok()
+		}))
+		const form = document.querySelector('form[action="/account/sessions"]')
+		form.dataset.sent = '1'
+		const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }
+		const ended = await fetch(form.action, { method: 'POST', body: 'end=all', headers })
+		if (!ended.ok) throw new Error(ended.status)
+		document.body.dispatchEvent(new Event('news'))
+		await told
+		return reloads
+	})()`, chromedp.EvalAwaitPromise))
+	if b.must(err); reloads {
+		t.Error("the page is loaded again while its form is on its way")
+	}
+}
