@@ -37,10 +37,10 @@ func (w *writer) commit(group []request) {
 	if err == nil && w.committed != nil {
 		w.committed(len(w.group), time.Since(began))
 	}
-	w.group = nil
 	if err == nil && w.written != nil {
-		w.written(len(w.scheduler.seen) > 1)
+		w.written(len(w.group), len(w.scheduler.seen) > 1)
 	}
+	w.group = nil
 }
 
 // answerGroup gives each write its outcome. Those that nobody waits for survive a lost

@@ -35,23 +35,23 @@ import (
 
 // DB is the database. Its methods may be called from many goroutines.
 type DB struct {
-	dialect     dialect
-	lock        *DirLock
-	writeDB     *sql.DB
-	writer      *writer
-	read        *sql.DB
-	stmts       sync.Map // query → *prepared of the read pool
-	hub         *hub
-	checkpoints *checkpointer // nil with PostgreSQL
-	clock       clock
-	translate   func(*UnavailableError) error
-	trace       func(query string, args []any)
-	step        func(ctx context.Context, write string) (end func(error))
-	readers     *readers     // of connections
-	lists       *readers     // of processors
-	courier     *courier     // nil unless several servers share the database
-	logFile     string       // of SQLite's write-ahead log; "" with PostgreSQL
-	close       func() error // once
+	dialect   dialect
+	lock      *DirLock
+	writeDB   *sql.DB
+	writer    *writer
+	read      *sql.DB
+	stmts     sync.Map // query → *prepared of the read pool
+	hub       *hub
+	upkeep    *upkeep
+	clock     clock
+	translate func(*UnavailableError) error
+	trace     func(query string, args []any)
+	step      func(ctx context.Context, write string) (end func(error))
+	readers   *readers     // of connections
+	lists     *readers     // of processors
+	courier   *courier     // nil unless several servers share the database
+	logFile   string       // of SQLite's write-ahead log; "" with PostgreSQL
+	close     func() error // once
 
 	connect func(context.Context) (*sql.Conn, error) // the writer's connection
 	first   *sql.Conn                                // made at the start, until the writer has it
@@ -151,9 +151,7 @@ func (db *DB) startWriter(opts Options) {
 	}, opts.Ledgers, db.publish, opts.Log)
 	db.first = nil
 	db.writer.trace, db.writer.fence, db.writer.committed = opts.Trace, opts.Fence, opts.Committed
-	if db.checkpoints != nil {
-		db.writer.written = db.checkpoints.written
-	}
+	db.writer.written = db.upkeep.written
 	go db.writer.run()
 }
 
@@ -181,8 +179,8 @@ func (db *DB) shut() error {
 	if db.courier != nil {
 		db.courier.close()
 	}
-	if db.checkpoints != nil {
-		errs = append(errs, db.checkpoints.close())
+	if db.upkeep != nil {
+		errs = append(errs, db.upkeep.close())
 	}
 	if db.first != nil {
 		discard(db.first)

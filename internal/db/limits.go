@@ -16,6 +16,9 @@ const (
 	checkpointOften  = 4
 	journalPages     = 10_000
 
+	// PostgreSQL's statistics are looked after each time that this many writes were committed.
+	statisticsWrites = 1000
+
 	activeGroups = 32                     // groups for which a workspace counts as active after a write,
 	activeTime   = time.Second            // but no longer than this
 	maxRest      = 100 * time.Millisecond // the longest pause between two groups of one workspace's flood

@@ -62,6 +62,7 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 	if err := errors.Join(db.dialect.migrate(ctx, slow, opts), slow.Close()); err != nil {
 		return err
 	}
+	db.startStatistics(ctx, opts.Log)
 	if opts.Nodes {
 		db.courier = startCourier(config, name, db.hub, opts.Log) //nolint:contextcheck // it lives until Close
 	}

@@ -45,8 +45,7 @@ func (db *DB) openSQLite(ctx context.Context, opts Options) (err error) {
 	if db.first, err = db.connect(ctx); err != nil {
 		return fmt.Errorf("open the database for writing: %w", err)
 	}
-	db.checkpoints, err = newCheckpointer(ctx, db.read, opts.Log)
-	return err
+	return db.startCheckpoints(ctx, opts.Log)
 }
 
 // openFile opens a SQLite file with the settings that all our files have: WAL, an fsync

@@ -34,7 +34,7 @@ type writer struct {
 	ended     chan struct{}
 	ledgers   ledgers
 	wake      func([]Wake)
-	written   func(several bool)                   // after each group that is on disk; may be nil
+	written   func(writes int, several bool)       // after each group that is on disk; may be nil
 	committed func(writes int, took time.Duration) // see [Options.Committed]
 	trace     func(query string, args []any)       // see [Options.Trace]
 	fence     func(*Tx) error                      // see [Options.Fence]

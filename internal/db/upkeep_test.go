@@ -2,8 +2,10 @@ package db
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -12,10 +14,11 @@ import (
 func TestCheckpointsAreRequestedAfterSoManyGroups(t *testing.T) {
 	t.Parallel()
 	for several, want := range map[bool]int{false: checkpointGroups, true: checkpointOften} {
-		c := &checkpointer{dirty: make(chan struct{}, 1)} // it does not run
+		u := newCheckpoints()
+		u.due = make(chan struct{}, 1) // it does not run
 		n := 0
-		for ; len(c.dirty) == 0 && n <= checkpointGroups; n++ {
-			c.written(several)
+		for ; len(u.due) == 0 && n <= checkpointGroups; n++ {
+			u.written(1, several)
 		}
 		if n != want {
 			t.Errorf("several write: %v: requested after %d groups, want %d", several, n, want)
@@ -37,7 +40,7 @@ func TestCheckpointsAreMadeBesideTheWriter(t *testing.T) {
 	}
 	// The channel has room for one: the third fits once the first was handled.
 	for range 3 {
-		db.checkpoints.dirty <- struct{}{}
+		db.upkeep.due <- struct{}{}
 	}
 	if got := valueWithoutJournal(t, dir, "moved"); got != 7 {
 		t.Errorf("the file alone has the value %d, want 7", got)
@@ -65,4 +68,32 @@ func valueWithoutJournal(t *testing.T, dir, name string) (value int) {
 		t.Fatal(err)
 	}
 	return value
+}
+
+// The first statements are planned for empty tables. PostgreSQL would go on reading whole tables by these plans
+// until its own upkeep comes by, which takes a minute.
+func TestStatisticsFollowTablesThatGrow(t *testing.T) {
+	t.Parallel()
+	db := engine{postgres: true}.open(t)
+	grow := func(name string) {
+		t.Helper()
+		writes := []Write{Func(func(tx *Tx) error { return tx.Exec(`SELECT pg_stat_force_next_flush()`) })}
+		for i := range statisticsWrites {
+			writes = append(writes, Item(add{name + strconv.Itoa(i), 1}))
+		}
+		if err := errors.Join(group(t, db, writes...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grow("first") // the server has counted them when the next ones are written
+	grow("second")
+	until(func() bool {
+		var analyzed bool
+		err := db.Row(t.Context(), `SELECT last_analyze IS NOT NULL FROM pg_stat_user_tables WHERE relname = 'entry'`,
+			nil, &analyzed)
+		if err != nil {
+			t.Error(err)
+		}
+		return err != nil || analyzed
+	})
 }
