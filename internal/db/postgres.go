@@ -58,13 +58,26 @@ func (db *DB) openPostgres(ctx context.Context, opts Options) error {
 		return err
 	}
 	config.DialFunc = plainDial // a migration may take long
-	slow := openPool(config, "postern migrate", 1)
-	if err := errors.Join(db.dialect.migrate(ctx, slow, opts), slow.Close()); err != nil {
+	if err := db.migrateRemote(ctx, config, opts); err != nil {
 		return err
 	}
 	db.startStatistics(ctx, opts.Log)
 	if opts.Nodes {
 		db.courier = startCourier(config, name, db.hub, opts.Log) //nolint:contextcheck // it lives until Close
+	}
+	return nil
+}
+
+// migrateRemote migrates the database, and makes its statistics if they are old: its data may have just been
+// restored.
+func (db *DB) migrateRemote(ctx context.Context, config *pgx.ConnConfig, opts Options) (err error) {
+	pool := openPool(config, "postern migrate", 1)
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	if err := db.dialect.migrate(ctx, pool, opts); err != nil {
+		return err
+	}
+	if err := refreshStatistics(ctx, pool); err != nil {
+		opts.Log.WarnContext(ctx, "the statistics of the database are old", "error", err)
 	}
 	return nil
 }

@@ -101,23 +101,23 @@ func newCheckpoints() *upkeep {
 // thousands of rows by now (docs/decisions/0058).
 func (db *DB) startStatistics(ctx context.Context, log *slog.Logger) {
 	db.upkeep = &upkeep{limit: statisticsWrites, weigh: func(writes int, _ bool) int { return writes }}
-	db.upkeep.start(ctx, log, "statistics", db.refreshStatistics)
+	db.upkeep.start(ctx, log, "statistics", func(ctx context.Context) error { return refreshStatistics(ctx, db.read) })
 }
 
 // grown lists tables of which a third has changed since their statistics were made.
 const grown = `SELECT format('%I.%I', schemaname, relname) FROM pg_stat_user_tables
 	WHERE schemaname = current_schema() AND n_mod_since_analyze > 500 + n_live_tup / 2`
 
-func (db *DB) refreshStatistics(ctx context.Context) error {
-	tables, err := db.grownTables(ctx)
+func refreshStatistics(ctx context.Context, pool *sql.DB) error {
+	tables, err := grownTables(ctx, pool)
 	for _, table := range tables {
-		err = errors.Join(err, db.analyze(ctx, table))
+		err = errors.Join(err, analyze(ctx, pool, table))
 	}
 	return err
 }
 
-func (db *DB) grownTables(ctx context.Context) (tables []string, err error) {
-	rows, err := db.read.QueryContext(ctx, grown)
+func grownTables(ctx context.Context, pool *sql.DB) (tables []string, err error) {
+	rows, err := pool.QueryContext(ctx, grown)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,8 @@ func (db *DB) grownTables(ctx context.Context) (tables []string, err error) {
 
 // analyze makes the statistics of a table, unless another server does so, or it would take longer than a
 // connection may be silent.
-func (db *DB) analyze(ctx context.Context, table string) error {
-	tx, err := db.read.BeginTx(ctx, nil)
+func analyze(ctx context.Context, pool *sql.DB, table string) error {
+	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
