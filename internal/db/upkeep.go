@@ -15,16 +15,17 @@ type upkeep struct {
 	limit int                                // the weight after which the work is due
 	sum   int                                // since the last request; used by the writer's goroutine alone
 	conn  *sql.Conn                          // that the work keeps for itself; nil if it does not
+	fails func(error)                        // is told of a failure once while it lasts, such as of a full disk
 	due   chan struct{}
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
 // start does the work whenever it is due, until close. ctx is for the start alone.
-func (u *upkeep) start(ctx context.Context, log *slog.Logger, name string, work func(context.Context) error) {
+func (u *upkeep) start(ctx context.Context, work func(context.Context) error) {
 	u.due, u.ended = make(chan struct{}, 1), make(chan struct{})
 	ctx, u.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go u.run(ctx, log.With("work", name), work)
+	go u.run(ctx, work)
 }
 
 // written counts a committed group.
@@ -39,8 +40,8 @@ func (u *upkeep) written(writes int, several bool) {
 	}
 }
 
-// run works until ctx ends. A failure that lasts, such as a full disk, is logged once.
-func (u *upkeep) run(ctx context.Context, log *slog.Logger, work func(context.Context) error) {
+// run works until ctx ends.
+func (u *upkeep) run(ctx context.Context, work func(context.Context) error) {
 	defer close(u.ended)
 	for failing := false; ; {
 		select {
@@ -50,7 +51,7 @@ func (u *upkeep) run(ctx context.Context, log *slog.Logger, work func(context.Co
 		}
 		err := work(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			log.ErrorContext(ctx, "upkeep of the database failed; it will be tried again", "error", err)
+			u.fails(err)
 		}
 		failing = err != nil
 	}
@@ -78,7 +79,8 @@ func (db *DB) startCheckpoints(ctx context.Context, log *slog.Logger) error {
 	}
 	db.upkeep = newCheckpoints()
 	db.upkeep.conn = conn
-	db.upkeep.start(ctx, log, "checkpoint", func(ctx context.Context) error {
+	db.upkeep.fails = func(err error) { log.Error("a checkpoint failed; it will be tried again", "error", err) }
+	db.upkeep.start(ctx, func(ctx context.Context) error {
 		_, err := conn.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 		return err
 	})
@@ -101,7 +103,8 @@ func newCheckpoints() *upkeep {
 // thousands of rows by now (docs/decisions/0058).
 func (db *DB) startStatistics(ctx context.Context, log *slog.Logger) {
 	db.upkeep = &upkeep{limit: statisticsWrites, weigh: func(writes int, _ bool) int { return writes }}
-	db.upkeep.start(ctx, log, "statistics", func(ctx context.Context) error { return refreshStatistics(ctx, db.read) })
+	db.upkeep.fails = func(err error) { log.Warn("the statistics of the database are old", "error", err) }
+	db.upkeep.start(ctx, func(ctx context.Context) error { return refreshStatistics(ctx, db.read) })
 }
 
 // grown lists tables of which a third has changed since their statistics were made.
