@@ -139,6 +139,9 @@ func (f fault) happen(t *testing.T, bin binaries, p *prometheus) {
 	n.settle()
 	e := n.evidence()
 	e.ClockAhead = n.ahead
+	if f.log == lostLease { // a server that loses its lease stops its attempts, as a kill does
+		e.Interrupted += len(n.devices)
+	}
 	lost := chaos.Judge(e)
 	n.report(lost)
 	t.Logf("%s: ready again after %s; %d broken promises; %s; alerts %v", f.name, took.Round(10*time.Millisecond),
