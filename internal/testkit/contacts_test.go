@@ -84,8 +84,12 @@ func TestContactsAreKnownByOneID(t *testing.T) {
 				t.Errorf("got %d, want %d: %s", a.Status, status, a.Body)
 			}
 		}
-		if a := c.Do("GET", "/v1/contacts/ct_01JD8Z3NDEKTSV4RRFFQ69G5FA", nil); a.Status != http.StatusNotFound {
-			t.Errorf("an unknown id: %d", a.Status)
+		for _, unknown := range []string{"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA", "%00", "%ff"} {
+			for _, path := range []string{"/v1/contacts/" + unknown, "/v1/devices/" + string(d.ID) + "/contacts/" + unknown + "/picture"} {
+				if a := c.Do("GET", path, nil); a.Status != http.StatusNotFound {
+					t.Errorf("%s: %d %s", path, a.Status, a.Body)
+				}
+			}
 		}
 	})
 }

@@ -136,10 +136,13 @@ func (t Table) Get(ctx context.Context, q Query, id postern.ContactID) (postern.
 	var ws postern.WorkspaceID
 	var merged postern.ContactID
 	err := t.db.One(ctx, `SELECT workspace_id, merged_into FROM contact WHERE id = $1`, id).Scan(&ws, &merged)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return postern.KnownContact{}, postern.Errorf(postern.NotFound, "there is no such contact")
+	}
+	if err != nil {
 		return postern.KnownContact{}, err
 	}
-	if ws != "" && ws != q.WorkspaceID {
+	if ws != q.WorkspaceID {
 		return postern.KnownContact{}, postern.Errorf(postern.ResourceNotAllowed, "this key may not use that contact")
 	}
 	all := Query{WorkspaceID: q.WorkspaceID}
