@@ -294,7 +294,7 @@ func (d *document) checkBody(r response, header http.Header, body []byte) error 
 // TestTheCheckerFindsLies shows it answers that are almost right.
 func TestTheCheckerFindsLies(t *testing.T) {
 	t.Parallel()
-	const device = `{"id":"dev_1","status":"connected","name":"x","statusReason":null,"restrictedUntil":null,"newChats":{"allowed":true,"until":null},"mode":"sandbox","phoneNumber":null,"displayName":null,"metadata":{},"pace":null,"receive":{"direct":true,"groups":true,"channels":false,"status":false,"calls":true,"history":false,"media":"eager","viewOnce":false},"createdAt":"2026-11-21T09:00:00.000Z","linkedAt":null,"connectedAt":null,"lastSeenAt":null,"phoneSeenAt":null}`
+	const device = `{"id":"dev_1","status":"connected","name":"x","statusReason":null,"restrictedUntil":null,"newChats":{"allowed":true,"until":null,"pacePercent":100},"mode":"sandbox","phoneNumber":null,"displayName":null,"metadata":{},"pace":null,"receive":{"direct":true,"groups":true,"channels":false,"status":false,"calls":true,"history":false,"media":"eager","viewOnce":false},"createdAt":"2026-11-21T09:00:00.000Z","linkedAt":null,"connectedAt":null,"lastSeenAt":null,"phoneSeenAt":null}`
 	const missing = `{"type":"https://postern.test/problems/not-found","title":"Not found","status":404,"detail":"x","code":"NOT_FOUND","requestId":"req_1"}`
 	good := map[string]string{
 		"Request-Id":       "req_" + strings.Repeat("A", 26),

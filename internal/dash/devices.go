@@ -39,6 +39,7 @@ func deviceOf(one postern.Device) page.Device {
 		ID: string(one.ID), Name: one.Name, Number: string(one.PhoneNumber), Status: string(one.Status),
 		Reason: because(string(one.StatusReason)), Mode: one.Mode, LastSeen: timeOf(one.LastSeenAt),
 		Until: timeOf(one.RestrictedUntil), Limited: !one.NewChats.Allowed, LimitEnds: timeOf(one.NewChats.Until),
+		Slowed: int(one.NewChats.Slowed),
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 
 	checksKept    = 24 * time.Hour // of numbers
 	limitTime     = 24 * time.Hour // after which an account may try to start a chat, if the network gave no time
+	easeTime      = 24 * time.Hour // without a limit, after which the pace for new chats is doubled
 	limitChunk    = 100
 	defaultExpiry = 24 * time.Hour
 	indexEvery    = time.Second     // after all words are written

@@ -147,14 +147,15 @@ func (g *core) reportUnseen(ctx context.Context) error {
 	return err
 }
 
-// LiftLimits lets accounts start chats again whose limit is over.
+// LiftLimits lets accounts start chats again whose limit is over, and others start them faster that have not been
+// limited for a day.
 func (g Sessions) LiftLimits(ctx context.Context) error {
 	now := g.time()
 	list, err := g.db.Devices.Limited(ctx, now, now.Add(-limitTime), limitChunk)
 	for _, id := range list {
 		err = errors.Join(err, g.SetNewChats(ctx, id, postern.NewChats{Allowed: true}))
 	}
-	return err
+	return errors.Join(err, g.db.Devices.Ease(ctx, now, now.Add(-easeTime)))
 }
 
 // Unlinked records that the vendor has confirmed the removal of a link, or that there was

@@ -2,6 +2,9 @@ package postern
 
 import (
 	"cmp"
+	"fmt"
+	"math/bits"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -98,6 +101,32 @@ func (d Device) WithoutLink() Desired {
 type NewChats struct {
 	Allowed bool `json:"allowed" doc:"False while the network does not let the account start chats. Replies still work." example:"true"`
 	Until   Time `json:"until" format:"date-time" nullable:"true" doc:"When the account may start chats again; null if it may, or if the network gave no time." example:"2026-11-22T09:00:00.000Z"`
+	// Slowed is how many times the pace for new chats is halved.
+	Slowed Slowdown `json:"pacePercent" doc:"How much of the device's pace for new chats applies, in percent. It is halved, to 6 at the least, each time the network keeps the account from starting chats, and doubled after each day in which that did not happen." example:"100"`
+}
+
+// Slowdown is a number of halvings, from 0 to [MostSlowed]. In JSON it is the share that is left, in percent.
+type Slowdown int
+
+// MostSlowed is a sixteenth: the pace of 5 new chats per minute becomes 5 in 16 minutes.
+const MostSlowed Slowdown = 4
+
+// MarshalJSONTo writes the share in percent.
+func (s Slowdown) MarshalJSONTo(e *jsontext.Encoder) error {
+	return e.WriteToken(jsontext.Int(100 >> int64(s)))
+}
+
+// MarshalJSON is MarshalJSONTo for encoding/json.
+func (s Slowdown) MarshalJSON() ([]byte, error) { return EncodeJSON(s) }
+
+// UnmarshalJSON reads the share in percent.
+func (s *Slowdown) UnmarshalJSON(b []byte) error {
+	percent, err := strconv.Atoi(string(b))
+	if err != nil || percent < 1 || percent > 100 {
+		return fmt.Errorf("%q is not a share in percent", b)
+	}
+	*s = Slowdown(bits.Len(uint(100/percent)) - 1) //nolint:gosec // it is positive
+	return nil
 }
 
 // Rate is a number per minute. Zero, which is null in JSON, means the operator's default.

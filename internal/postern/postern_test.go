@@ -171,3 +171,23 @@ func grouped(n int) string {
 	}
 	return text
 }
+
+func TestSlowdownIsAShareInJSON(t *testing.T) {
+	t.Parallel()
+	for slowed, want := range map[Slowdown]string{0: "100", 1: "50", 2: "25", 3: "12", MostSlowed: "6"} {
+		text, err := json.Marshal(slowed)
+		if err != nil || string(text) != want {
+			t.Errorf("%d halvings are %s (%v), want %s", slowed, text, err, want)
+		}
+		var back Slowdown
+		if err := json.Unmarshal(text, &back); err != nil || back != slowed {
+			t.Errorf("%s are %d halvings (%v), want %d", text, back, err, slowed)
+		}
+	}
+	for _, wrong := range []string{"0", "101", `"50"`} {
+		var s Slowdown
+		if err := json.Unmarshal([]byte(wrong), &s); err == nil {
+			t.Errorf("%s is %d halvings", wrong, s)
+		}
+	}
+}

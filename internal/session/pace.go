@@ -12,19 +12,20 @@ import (
 	"postern/internal/store"
 )
 
-// window counts what was sent in the last minute.
+// window counts what was sent lately.
 type window struct{ sent []time.Time } // oldest first
 
-// wait returns how long to wait before one more may be sent; limit 0 means no
-// limit.
-func (w *window) wait(limit postern.Rate, now time.Time) time.Duration {
-	for len(w.sent) > 0 && now.Sub(w.sent[0]) >= time.Minute {
+// wait returns how long to wait before n more may be sent, of which at most limit may be sent within a time; limit 0
+// means no limit. n is at most the limit.
+func (w *window) wait(n int, limit postern.Rate, within time.Duration, now time.Time) time.Duration {
+	for len(w.sent) > 0 && now.Sub(w.sent[0]) >= within {
 		w.sent = w.sent[1:]
 	}
-	if limit == 0 || len(w.sent) < int(limit) {
+	over := len(w.sent) + n - int(limit)
+	if limit == 0 || over <= 0 {
 		return 0
 	}
-	return w.sent[len(w.sent)-int(limit)].Add(time.Minute).Sub(now)
+	return w.sent[over-1].Add(within).Sub(now)
 }
 
 // pacer remembers the recent sends of a device. It outlives the device's
@@ -32,6 +33,7 @@ func (w *window) wait(limit postern.Rate, now time.Time) time.Duration {
 type pacer struct {
 	mu         sync.Mutex
 	all, fresh window
+	within     time.Duration // in which those of fresh count
 }
 
 // takePacer returns the pacer of a device for one connection. The caller must pass it
@@ -62,23 +64,30 @@ func (e *Engine) forgetPacers() {
 	maps.DeleteFunc(e.pacers, func(_ postern.DeviceID, p *pacer) bool { return p.rested(now) })
 }
 
-// rested reports whether nothing was sent in the last minute.
+// rested reports whether nothing that still counts was sent.
 func (p *pacer) rested(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.all.wait(0, now)
-	p.fresh.wait(0, now)
+	p.all.wait(0, 0, time.Minute, now)
+	p.fresh.wait(0, 0, p.within, now)
 	return len(p.all.sent)+len(p.fresh.sent) == 0
 }
 
+// paceNow is a device's pace, and the time in which it may start as many chats as the pace allows per minute. That is
+// longer than a minute after the network has kept the account from starting chats.
+type paceNow struct {
+	postern.Pace
+	within time.Duration
+}
+
 // take counts a message, or returns how long it has to wait.
-func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
+func (p *pacer) take(pace paceNow, fresh bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	wait := p.all.wait(pace.PerMinute, now)
-	if fresh {
-		wait = max(wait, p.fresh.wait(pace.NewChatsPerMinute, now))
+	wait := p.all.wait(1, pace.PerMinute, time.Minute, now)
+	if p.within = pace.within; fresh {
+		wait = max(wait, p.fresh.wait(1, pace.NewChatsPerMinute, pace.within, now))
 	}
 	if wait > 0 {
 		return wait
@@ -92,13 +101,13 @@ func (p *pacer) take(pace postern.Pace, fresh bool) time.Duration {
 
 // takeFresh counts n numbers that are checked as new chats, or returns how long they have to wait. n is at most what the
 // pace allows in a minute.
-func (p *pacer) takeFresh(pace postern.Pace, n int) time.Duration {
+func (p *pacer) takeFresh(pace paceNow, n int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	p.fresh.wait(0, now)
-	if over := len(p.fresh.sent) + n - int(pace.NewChatsPerMinute); over > 0 && pace.NewChatsPerMinute > 0 {
-		return p.fresh.sent[over-1].Add(time.Minute).Sub(now)
+	p.within = pace.within
+	if wait := p.fresh.wait(n, pace.NewChatsPerMinute, pace.within, now); wait > 0 {
+		return wait
 	}
 	for range n {
 		p.fresh.sent = append(p.fresh.sent, now)
@@ -110,7 +119,7 @@ func (p *pacer) takeFresh(pace postern.Pace, n int) time.Duration {
 // were counted before, and replies. Then it sends as many others as the pace
 // allows: those in known chats, then one that starts a chat, which makes that chat
 // a known one.
-func (l *liveSession) sendPaced(pace postern.Pace) (tried int, err error) {
+func (l *liveSession) sendPaced(pace paceNow) (tried int, err error) {
 	tried, err = l.sendFree()
 	if err != nil || l.stopped() {
 		return tried, err
@@ -228,7 +237,7 @@ func (l *liveSession) sendEach(
 }
 
 // paceOf returns the device's current pace.
-func (l *liveSession) paceOf(ctx context.Context) (postern.Pace, error) {
+func (l *liveSession) paceOf(ctx context.Context) (paceNow, error) {
 	d, err := l.settings.now(ctx)
-	return d.Pace.Or(l.e.pace), err
+	return paceNow{d.Pace.Or(l.e.pace), time.Minute << d.NewChats.Slowed}, err
 }

@@ -235,7 +235,7 @@ func (l *liveSession) sendBatch() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if pace != (postern.Pace{}) {
+	if pace.Pace != (postern.Pace{}) {
 		tried, err := l.sendPaced(pace)
 		return tried > 0, err
 	}

@@ -96,6 +96,52 @@ func TestNewChatsHaveAPaceOfTheirOwn(t *testing.T) {
 	})
 }
 
+// Each time that the network keeps an account from starting chats, its pace for new chats is halved. A day without that
+// doubles it.
+func TestPaceForNewChatsFollowsTheNetwork(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(1000, 4))
+		set := func(allowed bool) {
+			t.Helper()
+			if err := w.g.Sessions.SetNewChats(t.Context(), d.ID, postern.NewChats{Allowed: allowed}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			set(false)
+			set(false) // is known already
+			set(true)
+		}
+		fresh := numbers(100)
+		wants := func(slowed postern.Slowdown, within time.Duration) {
+			t.Helper()
+			if got := w.device(d.ID).NewChats.Slowed; got != slowed {
+				t.Errorf("the pace is halved %d times, want %d", got, slowed)
+			}
+			var ids []postern.MessageID
+			for range 8 {
+				ids = append(ids, w.send(d, fresh[0]))
+				fresh = fresh[1:]
+			}
+			w.settle(within - time.Second)
+			if got := w.count(ids, postern.Sent); got != 4 {
+				t.Errorf("%d new chats in the first %s, want 4", got, within)
+			}
+			w.settle(within)
+			if got := w.count(ids, postern.Sent); got != 8 {
+				t.Errorf("%d new chats in twice %s, want 8", got, within)
+			}
+		}
+		wants(2, 4*time.Minute)
+		for _, slowed := range []postern.Slowdown{1, 0, 0} {
+			w.absent(24 * time.Hour)
+			w.settle(maintenanceInterval)
+			wants(slowed, time.Minute<<slowed)
+		}
+	})
+}
+
 func TestPaceNeverHoldsUpAReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()

@@ -19,19 +19,20 @@ import (
 const (
 	deviceColumns = `id, name, mode, status, status_reason, phone_number, display_name, metadata, created_at, linked_at,
 		connected_at, last_seen_at, pace_minute, pace_new_chats, receive, restricted_until, limited_at, limited_until,
-		phone_seen_at`
+		phone_seen_at, slowed`
 	engineColumns = deviceColumns + `, workspace_id, desired, account, proxy_url, turn, crashes`
 )
 
 // scanDevice reads deviceColumns into d. The conversions to basic types keep database/sql
 // from using reflection for each column of each row.
 func scanDevice(s db.Scanner, d *postern.Device) error {
-	var perMinute, newChats, receive, limited int64
+	var perMinute, newChats, receive, limited, slowed int64
 	err := s.Scan((*string)(&d.ID), &d.Name, &d.Mode, (*string)(&d.Status), (*string)(&d.StatusReason),
 		(*string)(&d.PhoneNumber), (*string)(&d.DisplayName),
 		jsonColumn{&d.Metadata}, (*int64)(&d.CreatedAt), (*int64)(&d.LinkedAt), (*int64)(&d.ConnectedAt),
 		(*int64)(&d.LastSeenAt), &perMinute, &newChats, &receive, (*int64)(&d.RestrictedUntil), &limited,
-		(*int64)(&d.NewChats.Until), (*int64)(&d.PhoneSeenAt))
+		(*int64)(&d.NewChats.Until), (*int64)(&d.PhoneSeenAt), &slowed)
+	d.NewChats.Slowed = postern.Slowdown(slowed)
 	d.NewChats.Allowed = limited == 0
 	if d.Status != postern.Restricted {
 		d.RestrictedUntil = 0 // of an earlier restriction
@@ -103,7 +104,7 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 			return err
 		}
 		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, $17, $18, $19, $20,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 0, 0, 0, 0, $17, $18, $19, $20,
 			$21, $22, 0, 0, 0)`,
 			d.ID, d.Name, d.Mode, d.Status, d.StatusReason, d.PhoneNumber, d.DisplayName, asJSON(d.Metadata),
 			d.CreatedAt, d.LinkedAt, d.ConnectedAt, d.LastSeenAt, d.Pace.Or(postern.Pace{}).PerMinute,
@@ -383,16 +384,40 @@ func (s Devices) SetNewChats(ctx context.Context, o SetNewChats) error {
 		if o.NewChats.Allowed {
 			limitedAt = 0
 		}
-		n, err := changeDevices(t, `UPDATE device SET limited_at = CAST($3 AS BIGINT), limited_until = CAST($4 AS BIGINT)
+		n, err := changeDevices(t, `UPDATE device SET limited_at = CAST($3 AS BIGINT), limited_until = CAST($4 AS BIGINT),
+			slowed = CASE WHEN limited_at = 0 AND slowed < $6 THEN slowed + 1 ELSE slowed END, slowed_at = $5
 			WHERE workspace_id = $1 AND id = $2 AND deleted_at = 0 AND ((limited_at = 0) <> (CAST($3 AS BIGINT) = 0)
 			OR CAST($4 AS BIGINT) > 0 AND limited_until <> CAST($4 AS BIGINT))`,
-			o.WorkspaceID, o.DeviceID, limitedAt, o.NewChats.Until)
+			o.WorkspaceID, o.DeviceID, limitedAt, o.NewChats.Until, o.At, int64(postern.MostSlowed))
 		if err != nil || n == 0 {
 			return err
 		}
 		t.Wake(DeviceChanged, string(o.DeviceID))
 		return recordEvent(t, o.Event, o.At)
 	})))
+}
+
+// Ease doubles the pace for new chats of the devices that may start chats, and whose pace was last halved or doubled
+// before a time.
+func (s Devices) Ease(ctx context.Context, now, before postern.Time) error {
+	var list []string
+	err := s.db.Rows(ctx, `SELECT id FROM device WHERE slowed > 0 AND slowed_at <= $1 AND limited_at = 0`,
+		[]any{before}, func(r *sql.Rows) error {
+			var id string
+			err := r.Scan(&id)
+			list = append(list, id)
+			return err
+		})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		for _, id := range list {
+			t.Wake(DeviceChanged, id)
+		}
+		return changeDevice(t, `UPDATE device SET slowed = slowed - 1, slowed_at = $2
+			WHERE slowed > 0 AND slowed_at <= $1 AND limited_at = 0`, before, now)
+	}))
 }
 
 // Limited returns up to limit devices whose accounts could not start chats, and may again: because the time that the

@@ -44,7 +44,7 @@ func TestNewChatsAreLimited(t *testing.T) {
 		c.AwaitMessage(write(chat, 202).ID, postern.Delivered)
 		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": "unlimit"}, 204, nil)
 		hooks.Await(postern.DeviceUnlimited)
-		if got := c.Device(d.ID); !got.NewChats.Allowed || got.NewChats.Until != 0 {
+		if got := c.Device(d.ID); !got.NewChats.Allowed || got.NewChats.Until != 0 || got.NewChats.Slowed != 1 {
 			t.Errorf("the device is %+v", got)
 		}
 		c.AwaitMessage(write(stranger, 202).ID, postern.Delivered)

@@ -28,6 +28,7 @@ type Device struct {
 
 	Limited   bool      // the account may not start chats
 	LimitEnds time.Time // zero if unknown
+	Slowed    int       // the account starts as many chats as it may in a minute in 2^Slowed minutes
 }
 
 // maxWords limits the length of a status that this package does not know.
