@@ -107,7 +107,7 @@ func (db *DB) startStatistics(ctx context.Context, log *slog.Logger) {
 	db.upkeep.start(ctx, func(ctx context.Context) error { return refreshStatistics(ctx, db.read) })
 }
 
-// grown lists tables of which a third has changed since their statistics were made.
+// grown lists tables of which half, and 500 rows more, have changed since their statistics were made.
 const grown = `SELECT format('%I.%I', schemaname, relname) FROM pg_stat_user_tables
 	WHERE schemaname = current_schema() AND n_mod_since_analyze > 500 + n_live_tup / 2`
 

@@ -216,8 +216,8 @@ func (l asked) paceLookUps(ctx context.Context, n int, pointer string) error {
 		return err
 	}
 	if most := int(pace.NewChatsPerMinute); most > 0 && n > most {
-		return postern.Invalid(pointer, "the device's pace for new chats allows %d numbers per minute that were not looked "+
-			"up before; give at most that many at a time", most)
+		return postern.Invalid(pointer, "the device's pace for new chats allows at most %d numbers at a time that were not "+
+			"looked up before", most)
 	}
 	if wait := l.pacer.takeFresh(pace, n); wait > 0 {
 		return &postern.Error{

@@ -28,7 +28,7 @@ type Device struct {
 
 	Limited   bool      // the account may not start chats
 	LimitEnds time.Time // zero if unknown
-	Slowed    int       // the account starts as many chats as it may in a minute in 2^Slowed minutes
+	Slowed    int       // how many times the pace for new chats is halved
 }
 
 // maxWords limits the length of a status that this package does not know.
