@@ -11,6 +11,7 @@ import (
 
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/newchats"
 	"postern/internal/store/passkeys"
 	"postern/internal/store/phones"
 )
@@ -119,10 +120,12 @@ func (g Sessions) SetNewChats(ctx context.Context, id postern.DeviceID, n poster
 	if err != nil {
 		return err
 	}
-	return g.db.Devices.SetNewChats(ctx, store.SetNewChats{
+	return g.newChats().Set(ctx, newchats.Change{
 		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NewChats: n, At: g.time(), Event: e,
 	})
 }
+
+func (g *core) newChats() newchats.Table { return newchats.Of(g.db) }
 
 func (g *core) phones() phones.Table { return phones.Of(g.db) }
 
@@ -151,11 +154,11 @@ func (g *core) reportUnseen(ctx context.Context) error {
 // limited for a day.
 func (g Sessions) LiftLimits(ctx context.Context) error {
 	now := g.time()
-	list, err := g.db.Devices.Limited(ctx, now, now.Add(-limitTime), limitChunk)
+	list, err := g.newChats().Over(ctx, now, now.Add(-limitTime), limitChunk)
 	for _, id := range list {
 		err = errors.Join(err, g.SetNewChats(ctx, id, postern.NewChats{Allowed: true}))
 	}
-	return errors.Join(err, g.db.Devices.Ease(ctx, now, now.Add(-easeTime)))
+	return errors.Join(err, g.newChats().Ease(ctx, now, now.Add(-easeTime)))
 }
 
 // Unlinked records that the vendor has confirmed the removal of a link, or that there was
