@@ -3,7 +3,6 @@ package postern
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -125,7 +124,8 @@ func (s *Slowdown) UnmarshalJSON(b []byte) error {
 	if err != nil || percent < 1 || percent > 100 {
 		return fmt.Errorf("%q is not a share in percent", b)
 	}
-	*s = Slowdown(bits.Len(uint(100/percent)) - 1) //nolint:gosec // it is positive
+	for *s = 0; 100>>*s > percent; *s++ {
+	}
 	return nil
 }
 
