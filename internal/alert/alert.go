@@ -1,83 +1,92 @@
-// Package alert tells operators, once each, that something is wrong with a device or a webhook endpoint, and once more
-// when that has ended. What was told is stored, so that a restart does not tell it again. If it cannot be told, it is
-// tried again until it is.
+// Package alert tells people, once each, that something is wrong with a device or a webhook endpoint, and once more when
+// that has ended: the operator of the server, of all workspaces, and those whom a workspace has chosen, of theirs. What
+// each of them was told is stored, so that a restart does not tell it again. Whoever cannot be told is tried again,
+// without holding up others.
 package alert
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
+	"sync"
 	"time"
 
 	"postern/internal/postern"
+	"postern/internal/seal"
 	"postern/internal/store/alerts"
 )
 
-// every is how often a Watcher looks at most.
-const every = 10 * time.Second
+const (
+	every  = 10 * time.Second // how often a Watcher looks at most, and tries again after a report that failed
+	grace  = 5 * time.Second  // how long a report that has begun may take once the server stops
+	queued = 15 * time.Minute // how long a message of a connected device waits at least: a pace may delay it
 
-// grace is how long a report that has begun may take once the server stops.
-const grace = 5 * time.Second
+	atOnce    = 32               // reports in flight
+	mostPause = 10 * time.Minute // after a report that failed; the pause doubles with each one
+)
 
-// queued is how long a message of a connected device waits at least before that is wrong: a pace may delay it.
-const queued = 15 * time.Minute
+// Tell tells somebody. Its error contains no address.
+type Tell func(ctx context.Context, n News) error
 
 // Options configure a Watcher.
 type Options struct {
 	Table alerts.Table
+	Box   *seal.Box
 	Now   func() postern.Time
 	Log   *slog.Logger
 	// After is how long something must be wrong before it is told.
 	After time.Duration
-	// Tell is called with what has begun and what has ended; each of them must reach the operator.
-	Tell []func(ctx context.Context, n News) error
-}
-
-// News is what has become wrong, and what no longer is.
-type News struct {
-	Began, Ended []alerts.Alert
-	At           postern.Time
+	// Operator is how the operator is told.
+	Operator map[alerts.Way]Tell
+	// Post tells the people of a workspace at the address that it has chosen.
+	Post func(ws postern.WorkspaceID, url seal.Secret) Tell
+	// Mail tells a member of a workspace by mail; nil if the server sends none.
+	Mail func(to string) Tell
 }
 
 // Watcher looks for what is wrong.
 type Watcher struct {
-	opts Options
-	mute bool // that it cannot be told was logged
+	opts    Options
+	reports sync.WaitGroup
+
+	mu   sync.Mutex
+	late map[alerts.Recipient]*lateness // who is being told, and who could not be
+}
+
+// lateness is the state of a recipient who was not told yet.
+type lateness struct {
+	busy  bool
+	pause time.Duration
+	next  postern.Time // when to try again
 }
 
 // New returns a Watcher.
 func New(opts Options) *Watcher {
-	return &Watcher{opts: opts}
+	return &Watcher{opts: opts, late: map[alerts.Recipient]*lateness{}}
 }
 
 // Run looks and tells until ctx is done.
 func (w *Watcher) Run(ctx context.Context) error {
-	for stop := error(nil); stop == nil; stop = postern.Sleep(ctx, min(every, w.opts.After)) {
-		w.log(ctx, w.look(ctx))
+	defer w.reports.Wait()
+	for stop := error(nil); stop == nil; stop = postern.Sleep(ctx, w.pause()) {
+		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			w.opts.Log.ErrorContext(ctx, "alerts cannot be read or noted; this is tried again", "error", err)
+		}
 	}
 	return nil
 }
 
-// log logs once that alerts do not reach the operator, and once that they do again.
-func (w *Watcher) log(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && !w.mute:
-		w.opts.Log.ErrorContext(ctx, "alerts do not reach the operator; they are tried again", "error", err)
-		w.mute = true
-	case err == nil && w.mute:
-		w.opts.Log.InfoContext(ctx, "alerts reach the operator again")
-		w.mute = false
-	}
-}
+// pause is the time between two looks.
+func (w *Watcher) pause() time.Duration { return min(every, w.opts.After) }
 
-// look compares what is wrong with what was noted, and tells the difference.
+// look compares what is wrong with what was noted for each recipient, and tells them the difference.
 func (w *Watcher) look(ctx context.Context) error {
-	now := w.opts.Now()
-	wrong, err := w.opts.Table.Wrong(ctx, now.Add(-max(w.opts.After, queued)))
+	all, err := w.recipients(ctx)
+	if err != nil {
+		return err
+	}
+	wrong, err := w.wrong(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -85,41 +94,39 @@ func (w *Watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := compare(wrong, known, now, w.opts.After)
-	if err := w.opts.Table.Note(ctx, d.fresh); err != nil {
-		return err
+	for _, r := range all {
+		d := compare(wrong.of(r), known[r.Recipient], w.opts.Now(), w.opts.After)
+		delete(known, r.Recipient)
+		err = errors.Join(err, w.opts.Table.Note(ctx, r.Recipient, d.fresh),
+			w.opts.Table.Forget(ctx, r.Recipient, d.passed))
+		w.begin(ctx, r, d)
 	}
-	if err := w.opts.Table.Forget(ctx, d.passed); err != nil {
-		return err
+	for nobody, list := range known {
+		err = errors.Join(err, w.opts.Table.Forget(ctx, nobody, list))
 	}
-	return w.report(ctx, d, now)
+	return err
 }
 
-// report tells what is due, and stores that it was told. Having begun, it outlives ctx by a moment: if the server
-// stopped in between, the next one would tell it again.
-func (w *Watcher) report(ctx context.Context, d difference, now postern.Time) error {
-	if len(d.due)+len(d.over) == 0 {
-		return nil
-	}
-	ctx, cancel := outlive(ctx, grace)
-	defer cancel()
-	if err := w.tell(ctx, News{Began: d.due, Ended: d.over, At: now}); err != nil {
-		return err
-	}
-	for i := range d.due {
-		d.due[i].ToldAt = now
-	}
-	return errors.Join(w.opts.Table.Note(ctx, d.due), w.opts.Table.Forget(ctx, d.over))
-}
+// troubles are what is wrong, by workspace; those of all are under "".
+type troubles map[postern.WorkspaceID][]alerts.Alert
 
-// outlive returns a context that is done some time after ctx is.
-func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
-	return longer, func() {
-		stop()
-		cancel()
+func (t troubles) of(r recipient) []alerts.Alert { return t[r.WorkspaceID] }
+
+// wrong returns what is wrong and may concern one of the recipients.
+func (w *Watcher) wrong(ctx context.Context, all []recipient) (troubles, error) {
+	if len(all) == 0 {
+		return nil, nil
 	}
+	find := w.opts.Table.WrongWhereTold
+	if len(w.opts.Operator) > 0 {
+		find = w.opts.Table.Wrong
+	}
+	list, err := find(ctx, w.opts.Now().Add(-max(w.opts.After, queued)))
+	found := troubles{"": list}
+	for _, a := range list {
+		found[a.WorkspaceID] = append(found[a.WorkspaceID], a)
+	}
+	return found, err
 }
 
 // difference is what there is to do.
@@ -158,68 +165,4 @@ func compare(wrong, known []alerts.Alert, now postern.Time, after time.Duration)
 		}
 	}
 	return d
-}
-
-// tell tells in all ways. If one of them fails, all are repeated: better twice than not at all.
-func (w *Watcher) tell(ctx context.Context, n News) (err error) {
-	for _, way := range w.opts.Tell {
-		err = errors.Join(err, way(ctx, n))
-	}
-	return err
-}
-
-// Text describes news for people, a line for each alert.
-func (n News) Text() string {
-	var b strings.Builder
-	for _, a := range n.Began {
-		b.WriteString(line(a))
-	}
-	for _, a := range n.Ended {
-		b.WriteString("Over: " + line(a))
-	}
-	return b.String()
-}
-
-func line(a alerts.Alert) string {
-	where := called(a.Workspace, string(a.WorkspaceID))
-	return fmt.Sprintf("%s (workspace %s, since %s)\n", sentence(a), where, a.Since)
-}
-
-// Title summarizes news in a line.
-func (n News) Title() string {
-	switch {
-	case len(n.Began) == 1 && len(n.Ended) == 0:
-		return sentence(n.Began[0])
-	case len(n.Began) == 0 && len(n.Ended) == 1:
-		return "Over: " + sentence(n.Ended[0])
-	}
-	return fmt.Sprintf("%d problems began, %d are over", len(n.Began), len(n.Ended))
-}
-
-func sentence(a alerts.Alert) string {
-	name := called(a.Name, a.Subject)
-	switch a.Kind {
-	case alerts.DeviceDown:
-		return fmt.Sprintf("Device %s is not connected: %s", name, a.Detail)
-	case alerts.DeviceLimited:
-		return fmt.Sprintf("The account of device %s may not start chats", name)
-	case alerts.PhoneUnseen:
-		return fmt.Sprintf("The phone of device %s has not been seen for long; the network removes the link of a phone "+
-			"that is not used for 14 days", name)
-	case alerts.EndpointFailing:
-		return fmt.Sprintf("Webhook endpoint %s is failing", name)
-	case alerts.EndpointDisabled:
-		return fmt.Sprintf("Webhook endpoint %s is disabled: %s", name, a.Detail)
-	case alerts.MessagesWaiting:
-		return fmt.Sprintf("Messages of device %s have been waiting for long, although it is connected", name)
-	}
-	return string(a.Kind) + " " + name
-}
-
-// called returns a name with an id, or the id alone.
-func called(name, id string) string {
-	if name == "" {
-		return id
-	}
-	return fmt.Sprintf("%q (%s)", name, id)
 }

@@ -9,13 +9,15 @@ import (
 	"net/http"
 	"time"
 
+	"postern/internal/egress"
 	"postern/internal/mail"
+	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store/alerts"
 )
 
-// Post returns a way to tell: a POST of JSON to a URL of the operator.
-func Post(url seal.Secret) func(context.Context, News) error {
+// Post returns a way to tell: a POST of JSON to a URL of the operator, which may be in a private network.
+func Post(url seal.Secret) Tell {
 	client := &http.Client{
 		Timeout:       15 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -41,6 +43,51 @@ func Post(url seal.Secret) func(context.Context, News) error {
 		}
 		return nil
 	}
+}
+
+// PostBy returns a way to tell: a POST of JSON to a URL that a workspace has chosen.
+func PostBy(client *egress.Client, ws postern.WorkspaceID, url seal.Secret) Tell {
+	return func(ctx context.Context, n News) error {
+		body, err := json.Marshal(formOf(n))
+		if err != nil {
+			return err
+		}
+		header := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Postern"}}
+		_, err = client.Post(ctx, string(ws), url.Reveal(), header, body)
+		if err != nil {
+			return &RefusedError{reason: egressReason(err)}
+		}
+		return nil
+	}
+}
+
+// RefusedError is returned if an alert could not be posted to the address of a workspace.
+type RefusedError struct{ reason string }
+
+func (e *RefusedError) Error() string { return "post alerts: " + e.reason }
+
+// Reason is why: one of the reasons for which an attempt to deliver a webhook fails.
+func (e *RefusedError) Reason() string { return e.reason }
+
+func egressReason(err error) string {
+	if e, ok := errors.AsType[*egress.Error](err); ok {
+		return string(e.Reason)
+	}
+	return string(egress.Timeout)
+}
+
+// reasonOf returns the reason of a [RefusedError], "" if there is no error.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*RefusedError](err); ok {
+		return e.reason
+	}
+	return ""
+}
+
+// Test is what an admin of a workspace sends to see that alerts arrive.
+func Test(workspace string, at postern.Time) News {
+	return News{At: at, Note: fmt.Sprintf("This is a test. Postern tells here what is wrong with devices and webhook "+
+		"endpoints of the workspace %q, and when it is over.", workspace)}
 }
 
 // form is the body of a POST. Chat systems that take webhooks show text.
@@ -77,12 +124,11 @@ func formOf(n News) form {
 	return f
 }
 
-// Mail returns a way to tell: a mail to an address of the operator.
-func Mail(server *mail.Server, to, url string) func(context.Context, News) error {
+// Mail returns a way to tell: a mail to the operator, or to a member of a workspace. Its text ends with a footer.
+func Mail(server *mail.Server, to, footer string) Tell {
 	return func(ctx context.Context, n News) error {
 		err := server.Send(ctx, mail.Message{
-			To: to, Subject: "Postern: " + n.Title(),
-			Text: n.Text() + "\nLook at the dashboard: " + url + "\n",
+			To: to, Subject: "Postern: " + n.Title(), Text: n.Text() + "\n" + footer + "\n",
 		})
 		if err != nil {
 			return fmt.Errorf("mail alerts: %w", err)

@@ -84,8 +84,8 @@ type App struct {
 	dispatcher *webhook.Dispatcher
 	vendor     *vendorsim.Spaces // nil outside of the sandbox
 	health     *health.State
-	checked    []health.Check                            // see Run
-	alerts     []func(context.Context, alert.News) error // how the operator is told
+	checked    []health.Check // see Run
+	alerts     alert.Options  // who is told what is wrong
 	registry   *prometheus.Registry
 	counts     *metrics.Metrics
 	tracer     *trace.Tracer // nil without traces
@@ -174,6 +174,7 @@ func (a *App) open(ctx context.Context) error {
 		AllowPrivate: bool(a.cfg.AllowPrivateWebhooks), Networks: a.cfg.PrivateNetworks,
 	})
 	a.onClose(func() error { client.Close(); return nil })
+	a.openAlerts(core.box, client)
 	driver, err := a.openDriver(ctx, core.box, client)
 	if err != nil {
 		return err
@@ -184,7 +185,9 @@ func (a *App) open(ctx context.Context) error {
 	if a.library != nil && a.shared {
 		a.library.Share()
 	}
-	a.people = people.New(people.Options{DB: a.db, Box: core.box, BaseURL: a.cfg.BaseURL})
+	a.people = people.New(people.Options{
+		DB: a.db, Box: core.box, BaseURL: a.cfg.BaseURL, CheckURL: client.CheckURL, TestAlert: a.testAlert,
+	})
 	a.gateway = gateway.New(gateway.Options{
 		DB: a.db, Box: core.box, Library: a.library, Log: a.log, Sandbox: a.sandbox(), CheckURL: client.CheckURL,
 		CheckProxy: client.CheckProxy, Confirm: a.people.Users.Confirm, Shared: a.shared,
@@ -495,9 +498,7 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return a.whileLeading(work, a.gateway.Maintenance.IndexWords) })
 	group.Go(func() error { return a.keys.run(work) })
-	if len(a.alerts) > 0 {
-		group.Go(func() error { return a.whileLeading(work, a.watcher().Run) })
-	}
+	group.Go(func() error { return a.whileLeading(work, alert.New(a.alerts).Run) })
 	group.Go(func() error { return a.whileLeading(work, a.keys.reseal) })
 	for _, s := range a.servers {
 		group.Go(func() error { return serveUntilShutdown(s) })

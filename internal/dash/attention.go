@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -193,4 +194,83 @@ func (d overview) live(w http.ResponseWriter, r *http.Request, v visit) error {
 		}
 	}
 	return nil
+}
+
+// show shows who in a workspace is told what is wrong.
+func (d alerts) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	return d.showAs(w, r, v, http.StatusOK, func(*page.AlertsView) {})
+}
+
+// showAs shows the settings; edit adds the outcome of a form.
+func (d alerts) showAs(
+	w http.ResponseWriter, r *http.Request, v visit, status int, edit func(*page.AlertsView),
+) error {
+	s, err := d.p.Alerts.Get(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return err
+	}
+	members, err := d.p.Members.List(r.Context(), v.actor, v.workspace())
+	if err != nil {
+		return err
+	}
+	view := page.AlertsView{
+		Host: s.Host, FailedAt: timeOf(s.FailedAt), Failed: whyAttempt(s.Reason), Mail: d.mail != nil,
+	}
+	for _, m := range members {
+		view.Members = append(view.Members, page.Told{
+			ID: string(m.UserID), Email: m.Email, Told: slices.Contains(s.Members, m.UserID),
+		})
+	}
+	edit(&view)
+	return d.write(w, r, status, page.Alerts(d.frame(r, v, "Alerts", "/people"), view))
+}
+
+func (d alerts) setURL(w http.ResponseWriter, r *http.Request, v visit) error {
+	raw := r.PostFormValue("url")
+	if strings.TrimSpace(raw) == "" {
+		err := postern.Invalid("/url", "enter a URL such as https://hooks.example.com/postern")
+		return d.changed(w, r, v, err, raw, "")
+	}
+	err := d.p.Alerts.SetURL(r.Context(), v.actor, v.workspace(), raw)
+	return d.changed(w, r, v, err, raw, "The URL was saved. Send a test to see whether alerts arrive.")
+}
+
+func (d alerts) remove(w http.ResponseWriter, r *http.Request, v visit) error {
+	err := d.p.Alerts.SetURL(r.Context(), v.actor, v.workspace(), "")
+	return d.changed(w, r, v, err, "", "Alerts are no longer posted.")
+}
+
+func (d alerts) setMembers(w http.ResponseWriter, r *http.Request, v visit) error {
+	if err := r.ParseForm(); err != nil {
+		return err
+	}
+	var list []postern.UserID
+	for _, id := range r.PostForm["member"] {
+		list = append(list, postern.UserID(id))
+	}
+	err := d.p.Alerts.SetMembers(r.Context(), v.actor, v.workspace(), list)
+	return d.changed(w, r, v, err, "", "The members were saved.")
+}
+
+func (d alerts) test(w http.ResponseWriter, r *http.Request, v visit) error {
+	reason, err := d.p.Alerts.Test(r.Context(), v.actor, v.workspace())
+	if err == nil && reason != "" {
+		return seeOther(w, r, "/people/alerts") // which says why
+	}
+	return d.changed(w, r, v, err, "", "The test was sent, and the other side has accepted it.")
+}
+
+// changed says what a form has done, or shows it again with what is wrong.
+func (d alerts) changed(w http.ResponseWriter, r *http.Request, v visit, err error, raw, notice string) error {
+	wrong, ok := faults(err)
+	if ok {
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, func(view *page.AlertsView) {
+			view.URL = page.Field{Value: raw, Error: wrong["url"]}
+			view.Problem = cmp.Or(wrong["members"], "Nothing was changed.")
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, notice, "/people/alerts")
 }

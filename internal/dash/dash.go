@@ -64,6 +64,7 @@ type dash struct {
 	*core
 
 	account     account
+	alerts      alerts
 	chats       chats
 	contacts    contacts
 	deliveries  deliveries
@@ -89,6 +90,7 @@ type dash struct {
 // The nouns. Each has the pages of one kind of thing.
 type (
 	account     struct{ *core }
+	alerts      struct{ *core }
 	chats       struct{ *core }
 	contacts    struct{ *core }
 	deliveries  struct{ *core }
@@ -115,6 +117,7 @@ func newDash(c *core) *dash {
 	return &dash{
 		core:        c,
 		account:     account{c},
+		alerts:      alerts{c},
 		chats:       chats{c},
 		contacts:    contacts{c},
 		deliveries:  deliveries{c},

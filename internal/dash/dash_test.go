@@ -73,7 +73,9 @@ func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, se
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := people.New(people.Options{DB: db, Box: box, PasswordMemory: 64})
+	p := people.New(people.Options{
+		DB: db, Box: box, PasswordMemory: 64, CheckURL: publicURL, TestAlert: unreachable,
+	})
 	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
 		DB: db, Box: box, Library: shelves(t, db), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler),
 		CheckURL: publicURL, Confirm: p.Users.Confirm,

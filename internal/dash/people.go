@@ -176,7 +176,10 @@ func actWords(act string) string {
 		"webhook.secret-rotated":  "Rotated the secret of a webhook",
 		"message.sent":            "Sent a message from the dashboard",
 		"workspace.created":       "Created the workspace", "workspace.plan-changed": "Changed the plan",
-		"workspace.limits-changed": "Changed the plan overrides",
+		"workspace.limits-changed":      "Changed the plan overrides",
+		"workspace.alert-url-changed":   "Changed the URL of alerts",
+		"workspace.alert-url-removed":   "Removed the URL of alerts",
+		"workspace.alert-mails-changed": "Changed who gets alerts by mail",
 	}[act]
 	if ok {
 		return words

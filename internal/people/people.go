@@ -4,6 +4,7 @@
 package people
 
 import (
+	"context"
 	"time"
 
 	"postern/internal/factor"
@@ -19,6 +20,7 @@ import (
 type People struct {
 	*core
 
+	Alerts        Alerts
 	Audit         Audit
 	Identities    Identities
 	Invitations   Invitations
@@ -32,6 +34,7 @@ type People struct {
 
 // The nouns. Each one has the rules for one kind of thing.
 type (
+	Alerts        struct{ *core } // who in a workspace is told what is wrong
 	Audit         struct{ *core } // the audit log
 	Identities    struct{ *core } // accounts at an OpenID Connect provider
 	Invitations   struct{ *core } // invitations to a workspace
@@ -55,6 +58,10 @@ type core struct {
 	signOns *throttle.Limit // limits the sign-ins at the identity provider by network
 	mails   mails
 
+	checkURL   func(string) error
+	testAlert  func(context.Context, postern.Workspace, seal.Secret) error
+	alertTests *throttle.Limit
+
 	passkeys   *factor.Passkeys // nil if the server cannot have passkeys
 	noPasskeys error            // the reason if it cannot
 }
@@ -68,6 +75,10 @@ type Options struct {
 	// PasswordMemory is the memory for hashing one password in KiB; 0 means 7 MiB. Tests
 	// about other things use less.
 	PasswordMemory uint32
+	// CheckURL says what is wrong with an address of a workspace's alerts.
+	CheckURL func(url string) error
+	// TestAlert posts a test to an address of a workspace's alerts. Its error has a Reason if it could not be posted.
+	TestAlert func(ctx context.Context, ws postern.Workspace, url seal.Secret) error
 }
 
 // New returns a People.
@@ -77,9 +88,11 @@ func New(opts Options) *People {
 		db: opts.DB, box: opts.Box, cursors: paging.Cursors{Box: opts.Box}, now: time.Now,
 		hashing: newHashing(opts.PasswordMemory), logins: newLoginThrottle(), signOns: throttle.PerHour(signOnStarts),
 		mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
+		checkURL: opts.CheckURL, testAlert: opts.TestAlert, alertTests: throttle.PerHour(alertTests),
 	}
 	return &People{
 		core:          c,
+		Alerts:        Alerts{c},
 		Audit:         Audit{c},
 		Identities:    Identities{c},
 		Invitations:   Invitations{c},

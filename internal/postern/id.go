@@ -118,6 +118,9 @@ func (id EndpointID) SigningKeyPlace() string { return "endpoint.signing_key " +
 // and for which the dispatcher opens it.
 func (id EndpointID) SecretPlace() string { return "endpoint.secret " + string(id) }
 
+// AlertPlace is the place for which the address of the workspace's alerts is encrypted.
+func (id WorkspaceID) AlertPlace() string { return "alert.url " + string(id) }
+
 // ProxyPlace is the place for which the device's proxy is encrypted.
 func (id DeviceID) ProxyPlace() string { return "device.proxy " + string(id) }
 

@@ -311,7 +311,7 @@ func scanKey(s db.Scanner) (k postern.Key, err error) {
 // keys, it returns a ResourceLimit error.
 func (s Keys) Create(ctx context.Context, k postern.Key, rule postern.Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
+		if err := CheckRule(t, k.WorkspaceID, rule, act); err != nil {
 			return err
 		}
 		if err := checkKeys(t, k.WorkspaceID, k.CreatedAt, false); err != nil {
@@ -321,8 +321,8 @@ func (s Keys) Create(ctx context.Context, k postern.Key, rule postern.Rule, act 
 	}))
 }
 
-// checkRule applies a rule to a change that concerns no other member.
-func checkRule(t *db.Tx, ws postern.WorkspaceID, rule postern.Rule, act Act) error {
+// CheckRule applies a rule to a change that concerns no other member.
+func CheckRule(t *db.Tx, ws postern.WorkspaceID, rule postern.Rule, act Act) error {
 	s, err := memberStanding(t, ws, act.UserID, "")
 	if err != nil {
 		return err
@@ -352,7 +352,7 @@ func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, 
 	act Act,
 ) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := checkRule(t, k.WorkspaceID, rule, act); err != nil {
+		if err := CheckRule(t, k.WorkspaceID, rule, act); err != nil {
 			return err
 		}
 		if err := checkKeys(t, k.WorkspaceID, k.CreatedAt, true); err != nil {
@@ -407,7 +407,7 @@ func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws post
 // again.
 func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.KeyID, rule postern.Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := checkRule(t, ws, rule, act); err != nil {
+		if err := CheckRule(t, ws, rule, act); err != nil {
 			return err
 		}
 		var revoked postern.Time

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/access"
+	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/testkit"
@@ -118,5 +120,69 @@ func TestOperatorsAreTold(t *testing.T) {
 				t.Errorf("an alert names a number: %s", text)
 			}
 		}
+	})
+}
+
+// The people of a workspace are told of their devices alone, at the address and by mail as they have chosen. An address
+// that refuses alerts holds up nobody, and the dashboard learns why.
+func TestWorkspacesAreTold(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		k.Stop()
+		k.Config.AlertAfter = time.Second
+		mails := k.BootWithMail()
+		first, second := k.Workspace("growth"), k.Workspace("growth")
+		refusing, other := &told{refuse: true}, &told{}
+		members, by := k.People(), access.Operator()
+		for c, to := range map[*testkit.Client]*told{first: refusing, second: other} {
+			srv := httptest.NewServer(to)
+			t.Cleanup(srv.Close)
+			if err := members.Alerts.SetURL(t.Context(), by, c.Workspace, srv.URL+"/secret-token"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ada, _, err := members.Users.Create(t.Context(), by, first.Workspace, people.NewUser{
+			Email: "ada@example.com", Role: postern.Viewer,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := []postern.UserID{ada.ID, "usr_nobody"}
+		if err := members.Alerts.SetMembers(t.Context(), by, first.Workspace, told); err != nil {
+			t.Fatal(err)
+		}
+		reason := func(want string) {
+			t.Helper()
+			testkit.Eventually(t, "the reason "+want, func() (bool, any) {
+				s, err := members.Alerts.Get(t.Context(), by, first.Workspace)
+				return err == nil && s.Reason == want && (s.FailedAt > 0) == (want != ""), s
+			})
+		}
+		d := first.Link(phone)
+		if err := k.Vendor.Fault(t.Context(), phone, "offline:3600"); err != nil {
+			t.Fatal(err)
+		}
+		if m := mails.Next(t); m.To != "ada@example.com" || !strings.Contains(m.Text, "is not connected") {
+			t.Errorf("the mail is %+v", m)
+		}
+		reason("status")
+		e := second.Link("+15550000002")
+		if err := k.VendorOf(second.Workspace).Fault(t.Context(), "+15550000002", "offline:3600"); err != nil {
+			t.Fatal(err)
+		}
+		other.wait(t, "began device-down "+string(e.ID))
+		refusing.change(false, nil)
+		refusing.wait(t, "began device-down "+string(d.ID))
+		reason("")
+		if err := members.Alerts.SetURL(t.Context(), by, first.Workspace, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Vendor.Fault(t.Context(), phone, "offline:0"); err != nil {
+			t.Fatal(err)
+		}
+		if m := mails.Next(t); m.To != "ada@example.com" || !strings.Contains(m.Text, "Over: ") {
+			t.Errorf("the mail is %+v", m)
+		}
+		refusing.wait(t, "began device-down "+string(d.ID))
+		other.wait(t, "began device-down "+string(e.ID))
 	})
 }

@@ -260,6 +260,19 @@ func samples() []sample {
 			}),
 		},
 		{
+			"alerts",
+			Alerts(f("Alerts", "/people"), AlertsView{
+				Host: "hooks.example.com", FailedAt: at, Failed: Why{What: "The connection failed.", Do: "Check the server."},
+				Mail: true, Members: []Told{{"usr_1", "ada@example.com", true}, {"usr_2", "bob@example.com", false}},
+			}),
+		},
+		{
+			"alerts-refused",
+			Alerts(f("Alerts", "/people"), AlertsView{
+				URL: Field{"ftp://example.com", "The URL must start with https://."}, Problem: "Nothing was changed.",
+			}),
+		},
+		{
 			"invitation-shown",
 			InvitationShown(f("Invitation created", "/people"), InvitationShownView{
 				"eve@example.com", "Viewer", "https://gateway.example.com/join/0123456789abcdefghijklmnopqrstuvABCDEF",

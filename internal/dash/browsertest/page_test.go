@@ -91,6 +91,7 @@ func hostilePages(s string) []sample {
 		{"AppSecret", AppSecret(f, AppView{Picture: "<svg></svg>", Secret: "GEZDGNBV", Code: Field{s, s}})},
 		{"RecoveryCodes", RecoveryCodes(f, RecoveryView{Codes: "abcde-fghij", Added: s})},
 		{"People", People(f, full[PeopleView](s))},
+		{"Alerts", Alerts(f, full[AlertsView](s))},
 		{"InvitationShown", InvitationShown(f, full[InvitationShownView](s))},
 		{"Audit", Audit(f, full[AuditView](s))},
 		{"Audit none", Audit(f, AuditView{More: s})},

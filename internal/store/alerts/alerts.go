@@ -1,10 +1,10 @@
-// Package alerts finds what is wrong with devices and webhook endpoints, and keeps what operators were told of it.
+// Package alerts finds what is wrong with devices and webhook endpoints, and keeps who is told of it, and what each of
+// them was told.
 package alerts
 
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -33,7 +33,7 @@ type Alert struct {
 	Name        string // of the device, or the description of the endpoint
 	Detail      string // the status of a device, or a reason
 	Since       postern.Time
-	ToldAt      postern.Time // 0: not yet
+	ToldAt      postern.Time // when a recipient was told; 0: not yet
 }
 
 // Key identifies an alert among those that are there at the same time.
@@ -83,6 +83,12 @@ func (t Table) Wrong(ctx context.Context, queuedBefore postern.Time) ([]Alert, e
 	return t.wrong(ctx, wrong(""), queuedBefore, most)
 }
 
+// WrongWhereTold is Wrong for the workspaces whose people are told.
+func (t Table) WrongWhereTold(ctx context.Context, queuedBefore postern.Time) ([]Alert, error) {
+	return t.wrong(ctx, wrong(` AND (w.id IN (SELECT workspace_id FROM alert_url)
+		OR w.id IN (SELECT workspace_id FROM alert_member))`), queuedBefore, most)
+}
+
 // WrongIn is Wrong for one workspace. It returns at most limit alerts.
 func (t Table) WrongIn(ctx context.Context, ws postern.WorkspaceID, queuedBefore postern.Time, limit int) ([]Alert,
 	error,
@@ -98,46 +104,4 @@ func (t Table) wrong(ctx context.Context, query string, args ...any) (list []Ale
 		return err
 	})
 	return list, err
-}
-
-// Known returns what was noted before.
-func (t Table) Known(ctx context.Context) (list []Alert, err error) {
-	err = t.db.Rows(ctx, `SELECT a.kind, a.subject, a.workspace_id, coalesce(w.name, ''), a.name, a.detail, a.since,
-		a.told_at FROM alert a LEFT JOIN workspace w ON w.id = a.workspace_id ORDER BY a.since, a.subject LIMIT $1 + 0`,
-		[]any{most}, func(r *sql.Rows) error {
-			var a Alert
-			err := r.Scan(&a.Kind, &a.Subject, &a.WorkspaceID, &a.Workspace, &a.Name, &a.Detail, &a.Since, &a.ToldAt)
-			list = append(list, a)
-			return err
-		})
-	return list, err
-}
-
-// Note stores alerts, in place of what was noted of them before.
-func (t Table) Note(ctx context.Context, list []Alert) error {
-	if len(list) == 0 {
-		return nil
-	}
-	return t.db.Do(ctx, db.Func(func(tx *db.Tx) (err error) {
-		for _, a := range list {
-			err = errors.Join(err, tx.Exec(`INSERT INTO alert (kind, subject, workspace_id, name, detail, since, told_at)
-				VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (kind, subject) DO UPDATE SET name = excluded.name,
-				detail = excluded.detail, told_at = excluded.told_at`,
-				string(a.Kind), a.Subject, a.WorkspaceID, a.Name, a.Detail, a.Since, a.ToldAt))
-		}
-		return err
-	}))
-}
-
-// Forget removes alerts that have ended.
-func (t Table) Forget(ctx context.Context, list []Alert) error {
-	if len(list) == 0 {
-		return nil
-	}
-	return t.db.Do(ctx, db.Func(func(tx *db.Tx) (err error) {
-		for _, a := range list {
-			err = errors.Join(err, tx.Exec(`DELETE FROM alert WHERE kind = $1 AND subject = $2`, string(a.Kind), a.Subject))
-		}
-		return err
-	}))
 }

@@ -56,6 +56,8 @@ func columns() []column {
 		newColumn("endpoint", "id", "header_values", endpoint(postern.EndpointID.HeadersPlace)),
 		old,
 		newColumn("device", "id", "proxy_url", one(func(key string) string { return postern.DeviceID(key).ProxyPlace() })),
+		newColumn("alert_url", "workspace_id", "url",
+			one(func(key string) string { return postern.WorkspaceID(key).AlertPlace() })),
 		newColumn("link", "id", "code", one(func(key string) string { return postern.LinkID(key).CodePlace() })),
 		newColumn("link", "id", "passkey_data", one(func(key string) string { return postern.LinkID(key).PasskeyPlace() })),
 		newColumn("idempotency", "workspace_id, method, path, key", "answer", answer),

@@ -100,6 +100,8 @@ func sealedRows() []sealedRow {
 		{"link.code", "link.code lnk_1", `INSERT INTO link (id, workspace_id, device_id, method, status, code,
 			code_expires_at, allow_new, expected_number, account, number, reason, created_at, expires_at, ended_at)
 			VALUES ('lnk_1', 'ws_1', 'dev_1', 'qr', 'pending', $1, 0, 0, '', '', '', '', 1, 1, 0)`},
+		{"alert_url.url", "alert.url ws_1", `INSERT INTO alert_url (workspace_id, url, host, failed_at, reason)
+			VALUES ('ws_1', $1, 'example.com', 0, '')`},
 		{"link.passkey_data", "link.passkey lnk_1", `UPDATE link SET passkey_data = $1 WHERE id = 'lnk_1'`},
 		{"idempotency.answer", "idempotency.answer ws_1 POST /v1/messages once", `INSERT INTO idempotency
 			(workspace_id, method, path, key, request_hash, answer, created_at)

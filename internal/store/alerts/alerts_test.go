@@ -1,0 +1,143 @@
+package alerts_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"postern/internal/db"
+	"postern/internal/db/dbtest"
+	"postern/internal/postern"
+	"postern/internal/store"
+	"postern/internal/store/alerts"
+	"postern/internal/store/migrated"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Binary{M: m}.Run()) }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open opens a store with two workspaces, a member of the first one, and a device in each that is down.
+func open(t *testing.T, url string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Dir: migrated.Dir(t, url), URL: url})
+	check(t, err)
+	t.Cleanup(func() { check(t, s.Close()) })
+	check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
+		err := errors.Join(
+			tx.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'a', 'growth', 1), ('ws_2', 'b',
+				'growth', 1)`),
+			tx.Exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ('usr_1', 'ada@example.com', '', 1)`),
+			tx.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ('usr_1', 'ws_1', 'owner', 1)`))
+		for _, n := range []string{"1", "2"} {
+			err = errors.Join(err, tx.Exec(`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired,
+				account, phone_number, display_name, metadata, created_at, linked_at, connected_at, last_seen_at, sequence,
+				last_event_at, deleted_at) VALUES ('dev_`+n+`', 'ws_`+n+`', '', 'live', 'logged_out', '', 'connect', '', '',
+				'', '{}', 1, 0, 0, 0, 0, 0, 0)`))
+		}
+		return err
+	})))
+	return s
+}
+
+func onEach(t *testing.T, test func(t *testing.T, s *store.Store)) {
+	t.Parallel()
+	for name, url := range map[string]func() string{
+		"sqlite": func() string { return "" }, "postgres": func() string { return migrated.URL(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t, url()))
+		})
+	}
+}
+
+func anybody(postern.Standing) error { return nil }
+
+// Only workspaces whose people are told are looked at for them, and a member who leaves is told no longer.
+func TestMembersWhoAreTold(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		table := alerts.Of(s)
+		wrong := func(find func(context.Context, postern.Time) ([]alerts.Alert, error), want int) {
+			t.Helper()
+			list, err := find(t.Context(), s.Now())
+			if err != nil || len(list) != want {
+				t.Errorf("%d are wrong, want %d: %+v, %v", len(list), want, list, err)
+			}
+		}
+		wrong(table.WrongWhereTold, 0)
+		wrong(table.Wrong, 2)
+		act := store.Act{At: s.Now(), WorkspaceID: "ws_1", Act: "workspace.alert-mails-changed"}
+		check(t, table.SetMembers(t.Context(), []postern.UserID{"usr_1", "usr_nobody"}, anybody, act))
+		wrong(table.WrongWhereTold, 1)
+		mails, err := table.Mails(t.Context())
+		check(t, err)
+		if !slices.Equal(mails["ws_1"], []string{"ada@example.com"}) || len(mails) != 1 {
+			t.Errorf("mails go to %v", mails)
+		}
+		check(t, s.Members.Remove(t.Context(), store.Removal{
+			WorkspaceID: "ws_1", UserID: "usr_1", Rule: anybody, Act: store.Act{At: s.Now(), WorkspaceID: "ws_1", Act: "member.removed"},
+		}))
+		wrong(table.WrongWhereTold, 0)
+	})
+}
+
+// A failure is noted for the address that it happened at, and not for the one that took its place.
+func TestFailureOfAnAddress(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		table, ws := alerts.Of(s), postern.WorkspaceID("ws_1")
+		set := func(url string) {
+			t.Helper()
+			act := store.Act{At: s.Now(), WorkspaceID: ws, Act: "workspace.alert-url-changed"}
+			check(t, table.SetAddress(t.Context(), alerts.Address{URL: []byte(url), Host: "example.com"}, anybody, act))
+		}
+		reason := func(want string) {
+			t.Helper()
+			a, err := table.Address(t.Context(), ws)
+			if err != nil || a.Reason != want || (a.FailedAt > 0) != (want != "") {
+				t.Errorf("%+v, %v; want the reason %q", a, err, want)
+			}
+		}
+		set("first")
+		check(t, table.Posted(t.Context(), ws, []byte("first"), s.Now(), "dns"))
+		reason("dns")
+		set("second")
+		reason("")
+		check(t, table.Posted(t.Context(), ws, []byte("first"), s.Now(), "dns"))
+		reason("")
+		check(t, table.Posted(t.Context(), ws, []byte("second"), s.Now(), "status"))
+		reason("status")
+		check(t, table.Posted(t.Context(), ws, []byte("second"), s.Now(), ""))
+		reason("")
+	})
+}
+
+// What one recipient was told says nothing about another one.
+func TestRecipientsAreToldApart(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		table, one := alerts.Of(s), []alerts.Alert{{Kind: alerts.DeviceDown, Subject: "dev_1", WorkspaceID: "ws_1", Since: 1}}
+		operator, people := alerts.Recipient{Way: alerts.URL}, alerts.Recipient{WorkspaceID: "ws_1", Way: alerts.URL}
+		check(t, table.Note(t.Context(), operator, one))
+		check(t, table.Note(t.Context(), people, one))
+		one[0].ToldAt = 7
+		check(t, table.Note(t.Context(), people, one))
+		known, err := table.Known(t.Context())
+		check(t, err)
+		if len(known) != 2 || known[operator][0].ToldAt != 0 || known[people][0].ToldAt != 7 {
+			t.Errorf("known: %+v", known)
+		}
+		check(t, table.Forget(t.Context(), operator, one))
+		known, err = table.Known(t.Context())
+		check(t, err)
+		if len(known) != 1 || known[people][0].Workspace != "a" {
+			t.Errorf("known: %+v", known)
+		}
+	})
+}
