@@ -133,6 +133,11 @@ func (g Sessions) AddForm(ctx context.Context, d postern.Device, f postern.Other
 	return g.contacts().AddForm(ctx, d.WorkspaceID, d.ID, f, g.time())
 }
 
+// Identify joins what is known of people whose number and LID belong together, as far as the device knows them.
+func (g Sessions) Identify(ctx context.Context, d postern.Device, people []postern.Seen) error {
+	return g.contacts().Identify(ctx, d.WorkspaceID, d.ID, people, g.time())
+}
+
 // Check tells which numbers are on the network, in their order. What was asked within a day is not asked again. The
 // others count towards the device's pace for new chats.
 func (g Contacts) Check(

@@ -11,6 +11,12 @@ type OtherForm struct{ postern.OtherForm }
 
 func (OtherForm) update() {}
 
+// Identified reports people whose number and LID became known to belong together, from whatever the network said. A driver
+// may report them again, and may leave some out: their next message names both.
+type Identified struct{ People []postern.Seen }
+
+func (Identified) update() {}
+
 // People reads what the network shows the account of others, and changes whom it has blocked, over its live connection.
 // Its errors are those of [Groups]; [ErrNotOnNetwork] means that there is no such person.
 type People interface {

@@ -58,6 +58,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return h.e.g.Sessions.SetDisplayName(ctx, h.d, u.Name)
 	case network.OtherForm:
 		return h.e.g.Sessions.AddForm(ctx, h.d, u.OtherForm)
+	case network.Identified:
+		return h.e.g.Sessions.Identify(ctx, h.d, u.People)
 	case network.PhoneSeen:
 		return h.phoneSeen(ctx, postern.TimeOf(u.At))
 	case network.NewChats:

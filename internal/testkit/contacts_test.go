@@ -2,6 +2,7 @@ package testkit_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -129,6 +130,53 @@ func TestAContactIsIdentified(t *testing.T) {
 		for _, chat := range []string{ann, lid} {
 			if got := textsOf(c, "?chatId="+url.QueryEscape(chat)); got != want {
 				t.Errorf("the chat %s has %q, want %q", chat, got, want)
+			}
+		}
+	})
+}
+
+// Whatever says which number a hidden person has identifies the contact: a check of the number, the list of a group's
+// members, and the history of the phone. People whom nobody has written to do not become contacts by it.
+func TestEverySourceIdentifiesAContact(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.received", "contact.identified")
+		d := linksWith(c, phone, withHistory())
+		for i, source := range []func(number string){
+			func(number string) {
+				c.Call("POST", path(d, "/contacts/check"), map[string]any{"phoneNumbers": []string{number}}, 200, nil)
+			},
+			func(number string) {
+				_, chat := newGroup(t, k, phone, number, "+15550000077")
+				c.Call("GET", path(d, "/groups/"+chat), nil, 200, nil)
+			},
+			func(number string) {
+				if err := k.Vendor.Remember(phone, pastTexts(number, 2)); err != nil {
+					t.Fatal(err)
+				}
+				if err := k.Vendor.SyncHistory(t.Context(), phone); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			number := fmt.Sprintf("+1555000002%d", i)
+			if err := k.Vendor.Hide(number, true); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.Vendor.Send(t.Context(), phone, number, "one"); err != nil {
+				t.Fatal(err)
+			}
+			first := members(t, hooks.AwaitCount(postern.MessageReceived, i+1)[i], "message")
+			if first["from"] != nil {
+				t.Fatalf("the hidden message is %v", first)
+			}
+			source(number)
+			told := members(t, hooks.AwaitCount(postern.ContactIdentified, i+1)[i], "contact")
+			if told["id"] != first["contactId"] || told["phoneNumber"] != number || told["previousChatId"] != first["chatId"] {
+				t.Errorf("contact.identified says %v", told)
+			}
+			if list := contactList(c, ""); len(list) != i+1 {
+				t.Errorf("the contacts are %+v", list)
 			}
 		}
 	})

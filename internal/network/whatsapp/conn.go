@@ -52,7 +52,9 @@ type conn struct {
 	mu     sync.Mutex // guards the fields below
 	stop   context.CancelFunc
 	reason *network.Ended
-	failed int // frames in a row that could not be decoded
+	failed int            // frames in a row that could not be decoded
+	seen   []postern.Seen // see identified
+	told   bool           // a goroutine tells the host of them
 }
 
 // connect returns a client for the device, ready to run.
@@ -63,6 +65,7 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	c.out.own = func() string { return c.cli.Store.GetLID().User }
 	if ring, ok := keys.RingOf(device); ok {
 		ring.Attach(c.calls, func() { c.end(disconnected("store-unavailable")) })
+		ring.OnIdentified(c.identified)
 		c.keys = ring
 	}
 	log := newTap(d.log)

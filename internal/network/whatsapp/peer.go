@@ -3,8 +3,10 @@ package whatsapp
 import (
 	"context"
 
+	"postern/internal/network"
 	"postern/internal/postern"
 
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 )
 
@@ -100,6 +102,36 @@ func (c *conn) resolve(ctx context.Context, jid, alt types.JID) (peer, error) {
 		p.add(lid)
 	}
 	return p, nil
+}
+
+// identified tells the host in the background of people whose number and LID belong together: the caller holds what the
+// host may wait for. A host that cannot store it learns it from their next message.
+func (c *conn) identified(people []store.LIDMapping) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range people {
+		c.seen = append(c.seen, postern.Seen{Number: "+" + m.PN.User, LID: postern.ChatOfLID(m.LID.User)})
+	}
+	if !c.told && c.calls.Enter() {
+		c.told = true
+		go c.tellSeen(context.Background()) // that of the caller may carry the keys of a message
+	}
+}
+
+func (c *conn) tellSeen(ctx context.Context) {
+	defer c.calls.Leave()
+	for {
+		c.mu.Lock()
+		list := c.seen
+		c.seen, c.told = nil, len(list) > 0
+		c.mu.Unlock()
+		if len(list) == 0 {
+			return
+		}
+		if err := c.update(ctx, network.Identified{People: list}); err != nil {
+			c.log.DebugContext(ctx, "the host did not store who is who", "error", err)
+		}
+	}
 }
 
 func (p *peer) add(jid types.JID) {

@@ -30,37 +30,55 @@ func (s lids) PutLIDMapping(ctx context.Context, lid, pn types.JID) error {
 	if known, err := s.ring.get(ctx, lidRef(lid.User)); err != nil || string(known.value) == pn.User {
 		return err
 	}
-	return s.ring.change(ctx, func(b *batch) error { return b.putMapping(ctx, lid.User, pn.User) })
+	return s.put(ctx, []store.LIDMapping{{LID: lid, PN: pn}})
 }
 
 // PutManyLIDMappings stores mappings, and skips pairs that are not a LID and a
 // number.
 func (s lids) PutManyLIDMappings(ctx context.Context, mappings []store.LIDMapping) error {
 	for chunk := range slices.Chunk(mappings, lidChunk) {
-		if err := s.ring.change(ctx, func(b *batch) error { return b.putMappings(ctx, chunk) }); err != nil {
+		if err := s.put(ctx, chunk); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *batch) putMappings(ctx context.Context, mappings []store.LIDMapping) error {
+// put stores mappings, and tells of those that are new.
+func (s lids) put(ctx context.Context, mappings []store.LIDMapping) error {
+	var fresh []store.LIDMapping
+	err := s.ring.change(ctx, func(b *batch) (err error) {
+		fresh, err = b.putMappings(ctx, mappings)
+		return err
+	})
+	if err == nil && len(fresh) > 0 && s.ring.identified != nil {
+		s.ring.identified(fresh)
+	}
+	return err
+}
+
+// putMappings returns those that are new.
+func (b *batch) putMappings(ctx context.Context, mappings []store.LIDMapping) (fresh []store.LIDMapping, err error) {
 	lids, numbers := make([]string, len(mappings)), make([]string, len(mappings))
 	for i, m := range mappings {
 		lids[i], numbers[i] = lidRef(m.LID.User).name, numberRef(m.PN.User).name
 	}
 	if err := errors.Join(b.readAhead(ctx, kindLID, lids), b.readAhead(ctx, kindNumber, numbers)); err != nil {
-		return err
+		return nil, err
 	}
 	for _, m := range mappings {
 		if !isMapping(m.LID, m.PN) {
 			continue
 		}
-		if err := b.putMapping(ctx, m.LID.User, m.PN.User); err != nil {
-			return err
+		changed, err := b.putMapping(ctx, m.LID.User, m.PN.User)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			fresh = append(fresh, m)
 		}
 	}
-	return nil
+	return fresh, nil
 }
 
 func isMapping(lid, pn types.JID) bool {
@@ -68,18 +86,18 @@ func isMapping(lid, pn types.JID) bool {
 }
 
 // putMapping stores both directions, and removes the mappings they replace: a
-// LID has one number, and a number has one LID.
-func (b *batch) putMapping(ctx context.Context, lid, pn string) error {
+// LID has one number, and a number has one LID. It reports whether the mapping is new.
+func (b *batch) putMapping(ctx context.Context, lid, pn string) (changed bool, err error) {
 	oldPN, err := b.get(ctx, lidRef(lid))
 	if err != nil {
-		return err
+		return false, err
 	}
 	oldLID, err := b.get(ctx, numberRef(pn))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if string(oldPN.value) == pn && string(oldLID.value) == lid {
-		return nil
+		return false, nil
 	}
 	if oldPN.value != nil {
 		b.remove(numberRef(string(oldPN.value)))
@@ -89,7 +107,7 @@ func (b *batch) putMapping(ctx context.Context, lid, pn string) error {
 	}
 	b.put(lidRef(lid), record{value: []byte(pn)})
 	b.put(numberRef(pn), record{value: []byte(lid)})
-	return nil
+	return true, nil
 }
 
 // GetPNForLID returns the number of a LID, or an empty JID.

@@ -81,7 +81,10 @@ type Ring struct {
 	account string
 	calls   Calls  // of the connection; nil while linking
 	fail    func() // ends the connection; nil while linking
-	buffer  *eventBuffer
+
+	// identified is called with people whose LID and number became known to be one person's; nil while linking.
+	identified func([]store.LIDMapping)
+	buffer     *eventBuffer
 
 	// changing is held while records are changed and while a message is
 	// decrypted, so that each change is atomic for the others. It is locked
@@ -130,6 +133,10 @@ func RingOf(device *store.Device) (r *Ring, ok bool) {
 // connection after a failure of the database. It must come before the first
 // call of whatsmeow.
 func (r *Ring) Attach(calls Calls, fail func()) { r.calls, r.fail = calls, fail }
+
+// OnIdentified sets a function that is called with people whose LID and number became known to be one person's. They are
+// on disk then, or will be with the message that is being decrypted. The function must not use r before it returns.
+func (r *Ring) OnIdentified(call func([]store.LIDMapping)) { r.identified = call }
 
 // equip gives a device its stores.
 func (r *Ring) equip(device *store.Device) {
