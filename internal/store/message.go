@@ -283,7 +283,9 @@ func meet(t *db.Tx, n int, at func(i int) (*postern.Message, postern.Time)) ([]e
 	people := make([]contactid.Sighting, n)
 	for i := range people {
 		m, now := at(i)
-		people[i] = contactid.Sighting{WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Who: m.Person(), At: now}
+		people[i] = contactid.Sighting{
+			WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Who: m.Person(), At: now, Past: m.History,
+		}
 	}
 	found, news, err := contactid.Resolve(t, people)
 	if err != nil {
@@ -377,19 +379,30 @@ func (o RecordHistory) write(t *db.Tx) error {
 		return err
 	}
 	var fresh []db.Pending[RecordInbound]
-	var rows [][]any
 	for i, m := range o.List {
-		if known[ids[i]] {
-			continue
+		if !known[ids[i]] {
+			known[ids[i]] = true
+			fresh = append(fresh, db.Pending[RecordInbound]{Value: m})
 		}
-		known[ids[i]] = true
-		fresh = append(fresh, db.Pending[RecordInbound]{Value: m})
-		rows = append(rows, newMessage(m.Message, postern.NormalLane, m.Sender, false))
 	}
-	return addPast(t, fresh, rows)
+	return addPast(t, fresh)
 }
 
-func addPast(t *db.Tx, list []db.Pending[RecordInbound], rows [][]any) error {
+// addPast stores messages of a history and their contacts. Their only events are about contacts that became known better.
+func addPast(t *db.Tx, list []db.Pending[RecordInbound]) error {
+	if len(list) == 0 {
+		return nil
+	}
+	events, err := meet(t, len(list), func(i int) (*postern.Message, postern.Time) {
+		return &list[i].Value.Message, list[i].Value.Now
+	})
+	if err != nil {
+		return err
+	}
+	rows := make([][]any, len(list))
+	for i := range list {
+		rows[i] = newMessage(list[i].Value.Message, postern.NormalLane, list[i].Value.Sender, false)
+	}
 	numbers, err := t.Inserted(addMessages, "n", rows)
 	if err == nil {
 		err = addFiles(t, list, numbers)
@@ -399,7 +412,7 @@ func addPast(t *db.Tx, list []db.Pending[RecordInbound], rows [][]any) error {
 			t.Note(pastAdded{&list[i].Value.Message, numbers[i]})
 		}
 	}
-	return err
+	return errors.Join(err, recordEvents(t, events))
 }
 
 // pastAdded is the change of a message of the history that was added.

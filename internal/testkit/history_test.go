@@ -106,9 +106,13 @@ func TestHistoryIsStored(t *testing.T) {
 		for i, m := range all {
 			want := fmt.Sprintf("text %05d", i)
 			if m.Content.Text != want || !m.History || m.ChatID != ann || m.CreatedAt != m.SentAt ||
+				m.Direction == postern.Inbound && m.ContactID != all[0].ContactID ||
 				(m.Direction == postern.Outbound) != (i%2 == 1) {
 				t.Fatalf("message %d is %+v", i, m)
 			}
+		}
+		if list := contactList(c, ""); len(list) != 1 || list[0].ID != all[0].ContactID || list[0].PhoneNumber != ann {
+			t.Errorf("the contacts are %+v", list)
 		}
 		if all[0].Status != postern.Received || all[0].From != ann || all[1].Status != postern.Read || all[1].To != ann {
 			t.Errorf("the first messages are %+v and %+v", all[0], all[1])

@@ -20,6 +20,7 @@ type Sighting struct {
 	DeviceID    postern.DeviceID
 	Who         postern.Seen
 	At          postern.Time
+	Past        bool // its names may be out of date
 }
 
 // Identified is a contact whose number became known, or to which another one was added.
@@ -76,8 +77,16 @@ func (m match) settles(s Sighting) bool {
 			names++
 		}
 	}
-	return !m.others && m.names == names && m.met && (w.Name == "" || w.Name == m.push) &&
-		(w.Business == "" || w.Business == m.business)
+	return !m.others && m.names == names && m.met && newName(s, m.push, w.Name) == m.push &&
+		newName(s, m.business, w.Business) == m.business
+}
+
+// newName returns the name to keep of a known one and one that was seen.
+func newName(s Sighting, known, seen string) string {
+	if seen == "" || s.Past && known != "" {
+		return known
+	}
+	return seen
 }
 
 // Found is the contact of a person. Its zero value is none.
@@ -166,7 +175,7 @@ func settle(t *db.Tx, s Sighting) (row, []Identified, error) {
 	if err != nil {
 		return row{}, nil, err
 	}
-	if err := errors.Join(rename(t, &c, s.Who), meet(t, c.id, s.DeviceID)); err != nil {
+	if err := errors.Join(rename(t, &c, s), meet(t, c.id, s.DeviceID)); err != nil {
 		return row{}, nil, err
 	}
 	if s.Who.LID == "" || s.Who.Number == "" || byNumber.id == byLID.id && byNumber.id != "" {
@@ -207,7 +216,7 @@ func unite(t *db.Tx, s Sighting, byNumber, byLID row) (c row, merged postern.Con
 		c = byLID
 		err = learnNumber(t, s, &c)
 	case byNumber.id == "": // the LID has another number now
-		c, err = add(t, Sighting{s.WorkspaceID, s.DeviceID, postern.Seen{Number: s.Who.Number}, s.At})
+		c, err = add(t, Sighting{s.WorkspaceID, s.DeviceID, postern.Seen{Number: s.Who.Number}, s.At, s.Past})
 		err = errors.Join(err, moveLID(t, s.WorkspaceID, byLID, &c))
 	case byLID.number == "":
 		c, merged = byNumber, byLID.id
@@ -298,17 +307,12 @@ func setNames(t *db.Tx, c row) error {
 }
 
 // rename stores the names that a person has now.
-func rename(t *db.Tx, c *row, w postern.Seen) error {
-	same := (w.Name == "" || w.Name == c.push) && (w.Business == "" || w.Business == c.business)
-	if same {
+func rename(t *db.Tx, c *row, s Sighting) error {
+	push, business := newName(s, c.push, s.Who.Name), newName(s, c.business, s.Who.Business)
+	if push == c.push && business == c.business {
 		return nil
 	}
-	if w.Name != "" {
-		c.push = w.Name
-	}
-	if w.Business != "" {
-		c.business = w.Business
-	}
+	c.push, c.business = push, business
 	return setNames(t, *c)
 }
 
