@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -242,7 +243,7 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	}
 	numbers, err := t.Inserted(addMessages, "n", rows)
 	if err == nil {
-		err = addFiles(t, list, numbers)
+		err = errors.Join(addFiles(t, list, numbers), noteLate(t, list))
 	}
 	if err != nil {
 		return err
@@ -469,6 +470,38 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 	return events, err
 }
 
+// late is how long after it was sent a message arrives at least, by the network's whole seconds, to be looked at by
+// [noteLate]: others cannot have been read elsewhere before they arrived.
+const late = 2 * time.Second
+
+// readBefore finds until when chats were read elsewhere, if something that arrives now was sent before that.
+var readBefore = db.NewStatement("device, chat, sent", `SELECT s.device_id, s.chat_id, s.read_until
+	FROM [@rows CROSS JOIN] chat_setting s WHERE s.device_id = @device AND s.chat_id = @chat AND s.read_until >= @sent`)
+
+// noteLate notes chats with messages that the account has read elsewhere before they arrived here.
+func noteLate(t *db.Tx, list []db.Pending[RecordInbound]) error {
+	var rows [][]any
+	for i := range list {
+		m := &list[i].Value.Message
+		if countsAsUnread(m) && list[i].Value.Now >= m.SentAt.Add(late) {
+			rows = append(rows, []any{m.DeviceID, m.ChatID, m.SentAt})
+		}
+	}
+	return t.EachRow(readBefore, rows, func(r *sql.Rows) error {
+		var c readLate
+		err := r.Scan(&c.device, &c.chat, &c.until)
+		t.Note(c)
+		return err
+	})
+}
+
+// readLate is the change of a chat to which messages were added that the account had read elsewhere.
+type readLate struct {
+	chatKey
+
+	until postern.Time
+}
+
 // chatKey is a chat of a device.
 type chatKey struct {
 	device postern.DeviceID
@@ -514,16 +547,20 @@ var summarizePast = db.NewStatement("device, chat, place, made",
 type chatSummaries struct {
 	added map[chatKey]summary
 	past  map[chatKey]pastAdded
+	late  map[chatKey]postern.Time
 }
 
 func newChatSummaries() chatSummaries {
-	return chatSummaries{map[chatKey]summary{}, map[chatKey]pastAdded{}}
+	return chatSummaries{map[chatKey]summary{}, map[chatKey]pastAdded{}, map[chatKey]postern.Time{}}
 }
 
 // Note adds a new message.
 func (s chatSummaries) Note(change any) {
 	if p, is := change.(pastAdded); is {
 		s.notePast(p)
+	}
+	if c, is := change.(readLate); is {
+		s.late[c.chatKey] = c.until
 	}
 	c, is := change.(MessageMoved)
 	if !is || c.From != "" || c.Message.About != "" {
@@ -550,6 +587,18 @@ func (s chatSummaries) notePast(p pastAdded) {
 // Write writes what was noted of each chat with a new message.
 func (s chatSummaries) Write(t *db.Tx) error {
 	defer s.Discard()
+	if err := s.summarize(t); err != nil {
+		return err
+	}
+	for k, until := range s.late {
+		if err := ReadUntil(t, k.device, k.chat, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s chatSummaries) summarize(t *db.Tx) error {
 	if t.Postgres() {
 		return nil
 	}
@@ -571,6 +620,7 @@ func (s chatSummaries) Write(t *db.Tx) error {
 func (s chatSummaries) Discard() {
 	clear(s.added)
 	clear(s.past)
+	clear(s.late)
 }
 
 // readUpTo marks the messages of a chat as read up to one of them, by its number. The summary of a chat counts the

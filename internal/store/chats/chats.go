@@ -210,9 +210,9 @@ func (t Table) Set(ctx context.Context, id postern.DeviceID, list []Setting) err
 	})))
 }
 
-// set stores whether a chat is archived, and until when it is muted.
+// set stores whether a chat is archived, until when it is muted, and until when it was read.
 func set(tx *db.Tx, id postern.DeviceID, chat string, s Setting) error {
-	if s.Archived == nil && s.MutedUntil == nil {
+	if s.Archived == nil && s.MutedUntil == nil && s.ReadUntil == 0 {
 		return nil
 	}
 	archived, muted := -1, postern.Time(-2) // neither is a value
@@ -222,12 +222,13 @@ func set(tx *db.Tx, id postern.DeviceID, chat string, s Setting) error {
 	if s.MutedUntil != nil {
 		muted = *s.MutedUntil
 	}
-	return tx.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until)
+	return tx.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until, read_until)
 		VALUES ($1, $2, CASE WHEN CAST($3 AS BIGINT) < 0 THEN 0 ELSE $3 END,
-		CASE WHEN CAST($4 AS BIGINT) < -1 THEN 0 ELSE $4 END) ON CONFLICT (device_id, chat_id) DO UPDATE SET
+		CASE WHEN CAST($4 AS BIGINT) < -1 THEN 0 ELSE $4 END, $5) ON CONFLICT (device_id, chat_id) DO UPDATE SET
 		archived = CASE WHEN CAST($3 AS BIGINT) < 0 THEN chat_setting.archived ELSE $3 END,
-		muted_until = CASE WHEN CAST($4 AS BIGINT) < -1 THEN chat_setting.muted_until ELSE $4 END`,
-		id, chat, archived, muted)
+		muted_until = CASE WHEN CAST($4 AS BIGINT) < -1 THEN chat_setting.muted_until ELSE $4 END,
+		read_until = CASE WHEN chat_setting.read_until < $5 THEN $5 ELSE chat_setting.read_until END`,
+		id, chat, archived, muted, s.ReadUntil)
 }
 
 // current returns the chat that there is now with a person whom the network names by a LID: the number may have become

@@ -162,8 +162,8 @@ func moveTimer(t *db.Tx, id postern.DeviceID, from, to string) error {
 		ON CONFLICT (device_id, chat_id) DO UPDATE SET seconds = excluded.seconds, set_at = excluded.set_at
 		WHERE chat_timer.set_at < excluded.set_at`, id, from, to)
 	return errors.Join(err, t.Exec(`DELETE FROM chat_timer WHERE device_id = $1 AND chat_id = $2`, id, from),
-		t.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until)
-			SELECT device_id, $3, archived, muted_until FROM chat_setting WHERE device_id = $1 AND chat_id = $2
+		t.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until, read_until)
+			SELECT device_id, $3, archived, muted_until, read_until FROM chat_setting WHERE device_id = $1 AND chat_id = $2
 			ON CONFLICT (device_id, chat_id) DO NOTHING`, id, from, to),
 		t.Exec(`DELETE FROM chat_setting WHERE device_id = $1 AND chat_id = $2`, id, from))
 }
