@@ -361,7 +361,7 @@ func (w *world) asAtTheVendor(e *chaos.Evidence) {
 }
 
 // stillSettling is how often in a row groups and settings may differ from the vendor's when all else is at its end.
-const stillSettling = 100
+const stillSettling = 20
 
 const notSettled = "groups or settings are not as at the vendor"
 
@@ -369,7 +369,7 @@ const notSettled = "groups or settings are not as at the vendor"
 // was acknowledged. What differs for too long is left to the judge.
 func (w *world) unsettled() string {
 	switch m := w.opts.Mistake; {
-	case !w.opts.Changes, m == failpoint.LoseChange, m == failpoint.ForgetSetting:
+	case !w.opts.Changes, w.marking, m == failpoint.LoseChange, m == failpoint.ForgetSetting:
 		return ""
 	}
 	e := chaos.Evidence{Vendor: w.ledger(), Calls: w.calls()}

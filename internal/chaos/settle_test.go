@@ -26,11 +26,13 @@ func (w *world) settle() {
 	if w.opts.Mistake == failpoint.NeverTake {
 		w.pauseAll()
 	}
-	w.quieten()
 	if w.opts.Changes {
-		w.readAtLast()
+		w.marking = true
 		w.quieten()
+		w.readAtLast()
+		w.marking = false
 	}
+	w.quieten()
 	w.halt()
 	if w.opts.Sweep {
 		w.sweep()

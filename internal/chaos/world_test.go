@@ -109,6 +109,7 @@ type world struct {
 	shifts    int // how often a wall clock was moved
 	outages   outages
 	settling  int               // how often in a row only groups or settings were not as at the vendor
+	marking   bool              // the phones will mark chats as read, so that what is unread need not be right yet
 	seen      []chaos.Violation // during the run, beside what the judge finds
 
 	boots []time.Duration
