@@ -361,7 +361,7 @@ func (w *world) asAtTheVendor(e *chaos.Evidence) {
 }
 
 // stillSettling is how often in a row groups and settings may differ from the vendor's when all else is at its end.
-const stillSettling = 20
+const stillSettling = 100
 
 const notSettled = "groups or settings are not as at the vendor"
 
