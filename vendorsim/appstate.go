@@ -33,6 +33,8 @@ type appState struct {
 	proc        *appstate.Processor
 	collections map[appstate.WAPatchName]*collection
 	chats       map[string]ChatSettings // by their addresses
+	labels      map[string]PhoneLabel   // by id, without their chats
+	labeled     map[labelOn]bool
 }
 
 // collection is a part of the app state that has its own versions.
@@ -53,6 +55,7 @@ func (v *core) stateOf(n number) *appState {
 	}
 	s := &appState{
 		collections: make(map[appstate.WAPatchName]*collection), chats: make(map[string]ChatSettings),
+		labels: make(map[string]PhoneLabel), labeled: make(map[labelOn]bool),
 	}
 	for _, name := range appstate.AllPatchNames {
 		s.collections[name] = &collection{name: name, records: make(map[string]*waServerSync.SyncdRecord)}
@@ -124,6 +127,7 @@ func (s *appState) apply(ctx context.Context, c *collection, patch *waServerSync
 	}
 	c.state, c.patches = next, append(c.patches, patch)
 	s.setChats(mutations)
+	s.setLabels(mutations)
 	return mutations, nil
 }
 

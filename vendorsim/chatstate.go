@@ -119,7 +119,11 @@ func (s *appState) setChats(mutations []appstate.Mutation) {
 
 // otherSetting is a change of a collection that concerns no chat.
 func otherSetting(name appstate.WAPatchName) appstate.PatchInfo {
-	if name != appstate.WAPatchRegularLow {
+	switch name {
+	case appstate.WAPatchRegular:
+		return appstate.BuildLabelEdit("interfering", "Interfering", 1, true)
+	case appstate.WAPatchRegularLow:
+	default:
 		return firstSetting()
 	}
 	return appstate.PatchInfo{Type: name, Mutations: []appstate.MutationInfo{{

@@ -78,6 +78,8 @@ func unchecked() map[string]string {
 		"gateway.Sessions.SetNewChats":     engine,
 		"gateway.Sessions.SetBook":         engine,
 		"gateway.Sessions.SetChats":        engine,
+		"gateway.Sessions.SetLabels":       engine,
+		"gateway.Sessions.Identify":        engine,
 		"gateway.Sessions.SetState":        engine,
 		"gateway.Sessions.ShowCode":        engine,
 		"gateway.Sessions.ReadElsewhere":   engine,

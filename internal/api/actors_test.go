@@ -335,6 +335,12 @@ func routes() map[string]route {
 		"markChatRead": {"POST", 202, true, inChat("/read", "{}")},
 		"archiveChat":  {"POST", 200, true, inChat("/archive", `{"archived":true}`)},
 		"muteChat":     {"POST", 200, true, inChat("/mute", `{"muted":true}`)},
+		"labelChat":    {"PUT", 200, true, inChat("/labels/5", "{}")},
+		"unlabelChat":  {"DELETE", 200, true, inChat("/labels/5", "")},
+		"listLabels":   {"GET", 200, true, at(devices, member, "/labels", "")},
+		"createLabel":  {"POST", 201, true, at(devices, member, "/labels", `{"name":"New customer","color":3}`)},
+		"updateLabel":  {"PATCH", 200, true, at(devices, member, "/labels/5", `{"color":4}`)},
+		"deleteLabel":  {"DELETE", 204, true, at(devices, member, "/labels/5", "")},
 		"getProfile":   {"GET", 200, true, at(devices, member, "/profile", "")},
 		"setProfile":   {"PUT", 200, true, at(devices, member, "/profile", `{"name":"Acme","about":"We answer from 9 to 5","media":null}`)},
 		"listGroups":   {"GET", 200, true, at(devices, member, "/groups", "")},
@@ -443,7 +449,7 @@ func routes() map[string]route {
 			return box + device + "/receipts", `{"messageId":"` + id + `","status":"read"}`
 		}},
 		"setContactInSandbox": {"POST", 204, true, at(box, member, "/contacts", `{"phoneNumber":"+15551234567","name":"Ada"}`)},
-		"setChatInSandbox":    {"POST", 204, true, at(box, member, "/chats", `{"chatId":"+15551234567","archived":true}`)},
+		"setChatInSandbox":    {"POST", 204, true, at(box, member, "/chats", `{"chatId":"+15551234567","archived":true,"label":"New customer"}`)},
 		"breakInSandbox":      {"POST", 204, true, at(box, connected, "/faults", `{"kind":"drop"}`)},
 		"showSandboxPhone":    {"GET", 200, true, at(box, member, "/phone", "")},
 	}

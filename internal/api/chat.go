@@ -10,15 +10,19 @@ import (
 // chats are the operations on conversations.
 type chats struct{ gateway *gateway.Gateway }
 
+// labels are the operations on labels of conversations.
+type labels struct{ gateway *gateway.Gateway }
+
 type chatsInput struct {
 	Paging
 	DeviceID postern.DeviceID `query:"deviceId" doc:"Only chats of this device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Archived string           `query:"archived" enum:"true,false" doc:"Only chats that are archived, or only chats that are not. Both by default."`
 	Unread   bool             `query:"unread" doc:"Only chats with unread messages." example:"true"`
+	Label    string           `query:"label" maxLength:"40" doc:"Only chats that have the label with this id. It is the id of a label of one account, so give deviceId, too." example:"5"`
 }
 
 func (h chats) list(ctx context.Context, q *request, in *chatsInput) (*output[List[postern.Chat]], error) {
-	query := gateway.ChatQuery{DeviceID: in.DeviceID, Unread: in.Unread, Page: in.page()}
+	query := gateway.ChatQuery{DeviceID: in.DeviceID, Unread: in.Unread, Label: in.Label, Page: in.page()}
 	if in.Archived != "" {
 		query.Archived = new(in.Archived == "true")
 	}
@@ -83,6 +87,83 @@ func (h chats) mute(ctx context.Context, q *request, in *muteInput) (*output[pos
 		until = postern.MutedForEver
 	}
 	return answer(h.gateway.Chats.Mute(ctx, q.caller, in.ID, in.ChatID, until))
+}
+
+type labelsInput struct {
+	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+}
+
+// Labels are the labels of an account.
+type Labels struct {
+	Data []postern.Label `json:"data" nullable:"false" doc:"The labels, by name."`
+}
+
+func (h labels) list(ctx context.Context, q *request, in *labelsInput) (*output[Labels], error) {
+	list, err := h.gateway.Labels.List(ctx, q.caller, in.ID)
+	return answer(Labels{list}, err)
+}
+
+type createLabelInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newLabel
+}
+
+type newLabel struct {
+	_     struct{} `additionalProperties:"false"`
+	Name  string   `json:"name" minLength:"1" maxLength:"100" doc:"Name of the label." example:"New customer"`
+	Color int      `json:"color,omitempty" minimum:"0" maximum:"19" doc:"Number of its color in the palette of the network's apps; 0 by default." example:"3"`
+}
+
+func (h labels) create(ctx context.Context, q *request, in *createLabelInput) (*created[postern.Label], error) {
+	return answerCreated(h.gateway.Labels.Create(ctx, q.caller, in.ID, in.Body.Name, in.Body.Color, q.idem))
+}
+
+// OneLabel names a label of a device.
+type OneLabel struct {
+	ID      postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	LabelID string           `path:"labelId" doc:"Id of the label." example:"5"`
+}
+
+type updateLabelInput struct {
+	OneLabel
+
+	Body labelChange
+}
+
+type labelChange struct {
+	_     struct{} `additionalProperties:"false"`
+	Name  *string  `json:"name,omitempty" minLength:"1" maxLength:"100" doc:"Name of the label; left out, it stays." example:"Old customer"`
+	Color *int     `json:"color,omitempty" minimum:"0" maximum:"19" doc:"Number of its color in the palette of the network's apps; left out, it stays." example:"4"`
+}
+
+func (h labels) update(ctx context.Context, q *request, in *updateLabelInput) (*output[postern.Label], error) {
+	change := gateway.LabelChange{Name: in.Body.Name, Color: in.Body.Color}
+	return answer(h.gateway.Labels.Change(ctx, q.caller, in.ID, in.LabelID, change))
+}
+
+func (h labels) delete(ctx context.Context, q *request, in *OneLabel) (*nothing, error) {
+	return nil, h.gateway.Labels.Delete(ctx, q.caller, in.ID, in.LabelID)
+}
+
+// LabelOfChat names a label on a chat.
+type LabelOfChat struct {
+	OneChat
+
+	LabelID string `path:"labelId" doc:"Id of the label." example:"5"`
+}
+
+type labelChatInput struct {
+	LabelOfChat
+
+	Body *noMembers
+}
+
+func (h labels) put(ctx context.Context, q *request, in *labelChatInput) (*output[postern.Chat], error) {
+	return answer(h.gateway.Labels.Put(ctx, q.caller, in.ID, in.ChatID, in.LabelID, true))
+}
+
+func (h labels) take(ctx context.Context, q *request, in *LabelOfChat) (*output[postern.Chat], error) {
+	return answer(h.gateway.Labels.Put(ctx, q.caller, in.ID, in.ChatID, in.LabelID, false))
 }
 
 type channelsInput struct {

@@ -116,6 +116,7 @@ func (p *prober) caller() *caller {
 // connect makes a connected device with messages, and a key for it.
 func (c *caller) connect() {
 	device, message := message(c.tenant)
+	labeled(c.tenant, device)
 	copy(c.things["dev_"], []string{device, device})
 	copy(c.things["msg_"], []string{
 		message, message, poll(c.tenant, device), received(c.tenant, device), heard(c.tenant, device),

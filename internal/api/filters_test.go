@@ -81,6 +81,7 @@ func (c crowded) values() map[string][]string {
 		"until":     {"2100-01-01T00:00:00Z", "2020-01-01T00:00:00Z"},
 		"archived":  {"false", "true"},
 		"unread":    {"true", "false"},
+		"label":     {"5"},
 		"after":     {c.event},
 		"type":      {"message.received", "device.*", "message.failed"},
 

@@ -50,7 +50,19 @@ func grouped(t *tenant) string {
 	if err != nil {
 		t.t.Fatal(err)
 	}
+	labeled(t, id)
 	return id
+}
+
+// labeled makes a label of a device, and puts it on a chat.
+func labeled(t *tenant, id string) {
+	label := postern.Label{ID: "5", Name: "New customer", Color: 3}
+	err := t.g.Sessions.SetLabels(t.t.Context(), postern.DeviceID(id), postern.LabelChanges{
+		Labels: []postern.LabelEdit{{Label: label}}, Chats: []postern.ChatLabel{{ChatID: "+15551234567", LabelID: "5", On: true}},
+	})
+	if err != nil {
+		t.t.Fatal(err)
+	}
 }
 
 // member is the device of the tenant for the routes of groups.
@@ -101,6 +113,8 @@ func answerGroup(r asks.Request) asks.Outcome {
 		output = theChannel()
 	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat, gateway.UnfollowChannel, gateway.ChangeBlocked:
 		output = struct{}{}
+	case gateway.ChangeLabel:
+		output = postern.Label{ID: "5", Name: "New customer", Color: 3}
 	case gateway.ListBlocked:
 		output = []postern.BlockedContact{{ChatID: "+15551234567", PhoneNumber: "+15551234567", LID: "lid:123456789012345"}}
 	case gateway.ContactPicture:

@@ -124,7 +124,7 @@ func (fakeSandbox) SetContactPicture(string, []byte) error { return nil }
 
 func (fakeSandbox) SetContact(context.Context, string, string, string) error { return nil }
 
-func (fakeSandbox) SetChat(context.Context, string, string, *bool, *bool) error { return nil }
+func (fakeSandbox) SetChat(context.Context, string, gateway.SandboxChat) error { return nil }
 
 func (fakeSandbox) ReadOnPhone(string, string) error { return nil }
 

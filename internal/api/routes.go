@@ -17,7 +17,7 @@ func (a *API) routes() {
 
 	g, taken := a.gateway, status(http.StatusAccepted)
 	devices, links, groups, messages := devices{g}, links{g, a.streams, a.baseURL, a.code}, groups{g}, messages{g}
-	contacts, chats := contacts{g}, chats{g}
+	contacts, chats, labels := contacts{g}, chats{g}, labels{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
 	files := files{g, a.throttle, a.uploads, a.problems, a.baseURL}
@@ -61,6 +61,13 @@ func (a *API) routes() {
 	add(a, "POST "+chat+"/read", "markChatRead", "Mark a chat as read", chats.read, taken)
 	add(a, "POST "+chat+"/archive", "archiveChat", "Archive a chat, or bring it back", chats.archive)
 	add(a, "POST "+chat+"/mute", "muteChat", "Mute a chat, or end that", chats.mute)
+
+	add(a, "PUT "+chat+"/labels/{labelId}", "labelChat", "Put a label on a chat", labels.put)
+	add(a, "DELETE "+chat+"/labels/{labelId}", "unlabelChat", "Take a label off a chat", labels.take)
+	add(a, "GET "+device+"/labels", "listLabels", "List the labels of a device", labels.list, compressed)
+	add(a, "POST "+device+"/labels", "createLabel", "Create a label", labels.create, creates)
+	add(a, "PATCH "+device+"/labels/{labelId}", "updateLabel", "Rename a label or change its color", labels.update)
+	add(a, "DELETE "+device+"/labels/{labelId}", "deleteLabel", "Delete a label", labels.delete)
 
 	add(a, "GET "+device+"/profile", "getProfile", "Get the profile of an account", devices.profile)
 	add(a, "PUT "+device+"/profile", "setProfile", "Change the profile of an account", devices.setProfile)
@@ -150,7 +157,7 @@ func (a *API) routes() {
 	add(a, "PATCH "+box+"/groups/{chatId}", "changeGroupInSandbox", "Let a simulated phone change a group",
 		sandbox.changeGroup)
 	add(a, "POST "+box+"/history", "rememberInSandbox", "Give a simulated phone older messages", sandbox.remember)
-	add(a, "POST "+box+"/chats", "setChatInSandbox", "Archive or mute a chat on the simulated phone", sandbox.setChat)
+	add(a, "POST "+box+"/chats", "setChatInSandbox", "Archive, mute or label a chat on the simulated phone", sandbox.setChat)
 	add(a, "POST "+box+"/contacts", "setContactInSandbox", "Save a contact on the simulated phone", sandbox.setContact)
 	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)

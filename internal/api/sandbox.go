@@ -259,10 +259,15 @@ type setChat struct {
 	ChatID   string   `json:"chatId" minLength:"1" doc:"The chat: a number or a group." example:"+15551234567"`
 	Archived *bool    `json:"archived,omitempty" doc:"Whether the chat is archived." example:"true"`
 	Muted    *bool    `json:"muted,omitempty" doc:"Whether the chat is muted." example:"true"`
+	Label    *string  `json:"label,omitempty" minLength:"1" maxLength:"100" doc:"The name of a label that the phone puts on the chat. If there is no such label, the phone makes it." example:"New customer"`
+	Labeled  *bool    `json:"labeled,omitempty" doc:"False takes the label off the chat. Ignored without label." example:"true"`
 }
 
 func (h sandbox) setChat(ctx context.Context, q *request, in *setChatInput) (*nothing, error) {
-	return nil, h.gateway.SandboxPhones.SetChat(ctx, q.caller, in.ID, in.Body.ChatID, in.Body.Archived, in.Body.Muted)
+	return nil, h.gateway.SandboxPhones.SetChat(ctx, q.caller, in.ID, gateway.SandboxChat{
+		ChatID: in.Body.ChatID, Archived: in.Body.Archived, Muted: in.Body.Muted, Label: in.Body.Label,
+		Labeled: in.Body.Labeled,
+	})
 }
 
 type setContactInput struct {

@@ -310,13 +310,16 @@ func (s simulated) ReadOnPhone(account, networkID string) error {
 	return simulatedError(s.PhoneRead(account, false, networkID))
 }
 
-func (s simulated) SetChat(ctx context.Context, account, chat string, archived, muted *bool) error {
+func (s simulated) SetChat(ctx context.Context, account string, c gateway.SandboxChat) error {
 	var err error
-	if archived != nil {
-		err = s.PhoneChats().Archive(ctx, account, chat, *archived)
+	if c.Archived != nil {
+		err = s.PhoneChats().Archive(ctx, account, c.ChatID, *c.Archived)
 	}
-	if muted != nil && err == nil {
-		err = s.PhoneChats().Mute(ctx, account, chat, *muted, 0)
+	if c.Muted != nil && err == nil {
+		err = s.PhoneChats().Mute(ctx, account, c.ChatID, *c.Muted, 0)
+	}
+	if c.Label != nil && err == nil {
+		err = s.PhoneLabels().PutNamed(ctx, account, c.ChatID, *c.Label, c.Labeled == nil || *c.Labeled)
 	}
 	return simulatedError(err)
 }

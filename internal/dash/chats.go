@@ -2,6 +2,7 @@ package dash
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -47,6 +48,7 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	for _, c := range list.Data {
 		m := messageOf(*c.LatestMessage, names, gistLength)
 		m.Unread = c.UnreadCount
+		m.Labels = labelNames(c.Labels)
 		switch m.Name = string(c.Name); c.Kind {
 		case postern.GroupChat:
 			m.Name = cmp.Or(m.Name, "Group")
@@ -66,6 +68,20 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 		view.More = "/messages/chats?" + asked.Encode()
 	}
 	return nil
+}
+
+// mostLabels is how many labels of a conversation a list names.
+const mostLabels = 4
+
+// labelNames returns the first labels of a conversation, and how many others there are.
+func labelNames(labels []postern.Label) (names []string) {
+	for i, l := range labels {
+		if i == mostLabels {
+			return append(names, fmt.Sprintf("and %d more", len(labels)-i))
+		}
+		names = append(names, l.Name)
+	}
+	return names
 }
 
 // chatIn returns the device and the chat in the path.

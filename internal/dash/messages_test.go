@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -246,6 +247,28 @@ func TestMessagesAndConversationsAreReadPageByPage(t *testing.T) {
 		t.Error("51 chats are on a page of 50")
 	}
 	c.says(next(first), "+15550000000", contact, "Ada", "text 59.")
+}
+
+// A conversation is listed with its labels.
+func TestConversationsShowTheirLabels(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "", "hello")
+	var all postern.LabelChanges
+	for i := range mostLabels + 2 {
+		id := strconv.Itoa(i)
+		all.Labels = append(all.Labels, postern.LabelEdit{Label: postern.Label{ID: id, Name: "<b>" + id}})
+		all.Chats = append(all.Chats, postern.ChatLabel{ChatID: contact, LabelID: id, On: true})
+	}
+	if err := s.g.Sessions.SetLabels(t.Context(), d.ID, all); err != nil {
+		t.Fatal(err)
+	}
+	p := c.says("/messages/chats", "&lt;b&gt;0", "&lt;b&gt;3", "and 2 more")
+	if strings.Contains(p.body, "&lt;b&gt;4") || strings.Contains(p.body, "<b>0") {
+		t.Error("labels are not escaped, or there are too many")
+	}
 }
 
 // A channel has its name, and only its administrators see a form to write.

@@ -34,7 +34,7 @@ func (*vendor) Fault(context.Context, string, string) error              { retur
 func (*vendor) SetContactPicture(string, []byte) error                   { return nil }
 func (*vendor) SetContact(context.Context, string, string, string) error { return nil }
 
-func (*vendor) SetChat(context.Context, string, string, *bool, *bool) error { return nil }
+func (*vendor) SetChat(context.Context, string, gateway.SandboxChat) error { return nil }
 
 func (*vendor) ReadOnPhone(string, string) error { return nil }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"postern/internal/access"
 	"postern/internal/paging"
@@ -21,7 +23,8 @@ func (g *core) chats() chats.Table { return chats.Of(g.db) }
 type ChatQuery struct {
 	DeviceID postern.DeviceID
 	Archived *bool
-	Unread   bool // only chats with unread messages
+	Unread   bool   // only chats with unread messages
+	Label    string // only chats with a label of this id, which is that of one account
 	Page     paging.Page
 }
 
@@ -42,8 +45,8 @@ func (g Chats) List(ctx context.Context, c access.Caller, q ChatQuery) (list pag
 		return list, err
 	}
 	p, err := g.chats().List(ctx, c.Workspace(), chats.Query{
-		Devices: c.Key.Devices, DeviceID: q.DeviceID, Archived: q.Archived, Unread: q.Unread, Below: below,
-		Limit: cmp.Or(q.Page.Limit, paging.DefaultLimit),
+		Devices: c.Key.Devices, DeviceID: q.DeviceID, Archived: q.Archived, Unread: q.Unread, Label: q.Label,
+		Below: below, Limit: cmp.Or(q.Page.Limit, paging.DefaultLimit),
 	}, g.time())
 	if err != nil {
 		return list, err
@@ -123,6 +126,8 @@ type ChatInput struct {
 	ChatID     string `json:"chatId"`
 	Archived   *bool  `json:"archived,omitempty"`
 	MutedUntil *int64 `json:"mutedUntil,omitempty"` // a postern.Time, whose JSON has no 0
+	LabelID    string `json:"labelId,omitempty"`    // of a label that is put on the chat or taken off
+	Labeled    bool   `json:"labeled,omitempty"`
 	// The newest message of the chat, if it has one.
 	LastID     string       `json:"lastId,omitempty"`
 	LastFromMe bool         `json:"lastFromMe,omitempty"`
@@ -185,9 +190,160 @@ func (g Chats) maybeEmpty(
 ) (postern.Chat, error) {
 	one, err := g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
 	if postern.ReasonOf(err) == postern.NotFound {
-		return postern.Chat{DeviceID: id, ChatID: chat, Kind: postern.KindOfChat(chat)}, nil
+		return postern.Chat{
+			DeviceID: id, ChatID: chat, Kind: postern.KindOfChat(chat), Labels: []postern.Label{},
+		}, nil
 	}
 	return one, err
+}
+
+// SetLabels records what is known of the labels of an account.
+func (g Sessions) SetLabels(ctx context.Context, id postern.DeviceID, c postern.LabelChanges) error {
+	return g.chats().SetLabels(ctx, id, c)
+}
+
+// ChangeLabel is the request to the live session of a device that makes, changes or deletes a label.
+const ChangeLabel = "label.change"
+
+// LabelInput is what [ChangeLabel] needs.
+type LabelInput struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Color   int    `json:"color,omitempty"`
+	Rest    string `json:"rest,omitempty"` // of a [postern.LabelEdit]
+	Deleted bool   `json:"deleted,omitempty"`
+}
+
+// LabelChange is a change of a label. Nil keeps what it is.
+type LabelChange struct {
+	Name  *string
+	Color *int
+}
+
+// List lists the labels of a device's account, by name.
+func (g Labels) List(ctx context.Context, c access.Caller, id postern.DeviceID) ([]postern.Label, error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return nil, err
+	}
+	known, err := g.known(ctx, c, id)
+	list := make([]postern.Label, len(known))
+	for i, l := range known {
+		list[i] = l.Label
+	}
+	return list, err
+}
+
+// known returns the labels of a device that the caller may see.
+func (g Labels) known(ctx context.Context, c access.Caller, id postern.DeviceID) ([]postern.LabelEdit, error) {
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return nil, err
+	}
+	return g.chats().Labels(ctx, c.Workspace(), id)
+}
+
+// find returns a label of a device. It reports NotFound if there is no such label.
+func (g Labels) find(
+	ctx context.Context, c access.Caller, id postern.DeviceID, label string,
+) (one postern.LabelEdit, err error) {
+	list, err := g.known(ctx, c, id)
+	for _, l := range list {
+		if l.ID == label {
+			return l, nil
+		}
+	}
+	if err == nil {
+		err = postern.Errorf(postern.NotFound, "the device has no such label")
+	}
+	return one, err
+}
+
+// Create makes a label of a device's account. Its phone shows it, too.
+func (g Labels) Create(
+	ctx context.Context, c access.Caller, id postern.DeviceID, name string, color int, idem *Idempotency,
+) (Created[postern.Label], error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return Created[postern.Label]{}, err
+	}
+	return askOnce[postern.Label](ctx, g.core, c, id, idem, ChangeLabel, func() (in LabelInput, err error) {
+		list, err := g.chats().Labels(ctx, c.Workspace(), id)
+		if err == nil && len(list) >= postern.MaxLabels {
+			err = postern.Errorf(postern.ResourceLimit, "an account can have %d labels; delete one", postern.MaxLabels)
+		}
+		return LabelInput{ID: postern.NewLabelID(), Name: name, Color: color}, cmp.Or(err, checkLabel(name, color))
+	})
+}
+
+func checkLabel(name string, color int) error {
+	shown := func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
+	if strings.TrimSpace(name) != name || !strings.ContainsFunc(name, shown) || !postern.IsPlainText(name) ||
+		utf8.RuneCountInString(name) > postern.MaxLabelName {
+		return postern.Invalid("/name", "a name has 1 to %d characters of plain text, and no spaces around it",
+			postern.MaxLabelName)
+	}
+	if color < 0 || color >= postern.LabelColors {
+		return postern.Invalid("/color", "a color is a number from 0 to %d", postern.LabelColors-1)
+	}
+	return nil
+}
+
+// Change renames a label, or gives it another color.
+func (g Labels) Change(
+	ctx context.Context, c access.Caller, id postern.DeviceID, label string, change LabelChange,
+) (postern.Label, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Label{}, err
+	}
+	l, err := g.find(ctx, c, id, label)
+	if err != nil {
+		return l.Label, err
+	}
+	if change.Name != nil {
+		l.Name = *change.Name
+	}
+	if change.Color != nil {
+		l.Color = *change.Color
+	}
+	if err := checkLabel(l.Name, l.Color); err != nil {
+		return l.Label, err
+	}
+	return g.ask(ctx, c, id, l)
+}
+
+// Delete deletes a label, and takes it off all chats.
+func (g Labels) Delete(ctx context.Context, c access.Caller, id postern.DeviceID, label string) error {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return err
+	}
+	l, err := g.find(ctx, c, id, label)
+	if err != nil {
+		return err
+	}
+	l.Deleted = true
+	_, err = g.ask(ctx, c, id, l)
+	return err
+}
+
+// ask lets the live session change a label.
+func (g Labels) ask(
+	ctx context.Context, c access.Caller, id postern.DeviceID, l postern.LabelEdit,
+) (postern.Label, error) {
+	made, err := askOnce[postern.Label](ctx, g.core, c, id, nil, ChangeLabel, func() (LabelInput, error) {
+		return LabelInput{ID: l.ID, Name: l.Name, Color: l.Color, Rest: l.Rest, Deleted: l.Deleted}, nil
+	})
+	return made.Value, err
+}
+
+// Put puts a label on a chat, or takes it off. The account's phone shows it, too.
+func (g Labels) Put(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat, label string, on bool,
+) (postern.Chat, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return postern.Chat{}, err
+	}
+	if _, err := g.find(ctx, c, id, label); err != nil {
+		return postern.Chat{}, err
+	}
+	return Chats(g).change(ctx, c, id, ChatInput{ChatID: chat, LabelID: label, Labeled: on})
 }
 
 // The requests about channels that the live session of a device carries out.

@@ -35,6 +35,7 @@ type Gateway struct {
 	Events        Events
 	Groups        Groups
 	Keys          Keys
+	Labels        Labels
 	LinkPages     LinkPages
 	Links         Links
 	Maintenance   Maintenance
@@ -58,6 +59,7 @@ type (
 	Events        struct{ *core } // the event log
 	Groups        struct{ *core } // groups that devices are in
 	Keys          struct{ *core } // API keys
+	Labels        struct{ *core } // labels of chats
 	LinkPages     struct{ *core } // pages that show a link attempt
 	Links         struct{ *core } // link attempts
 	Maintenance   struct{ *core } // removal of old data
@@ -144,6 +146,7 @@ func New(opts Options) *Gateway {
 		Events:        Events{c},
 		Groups:        Groups{c},
 		Keys:          Keys{c},
+		Labels:        Labels{c},
 		LinkPages:     LinkPages{c},
 		Links:         Links{c},
 		Maintenance:   Maintenance{c},

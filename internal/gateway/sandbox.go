@@ -50,8 +50,8 @@ type SandboxNetwork interface {
 	Receipt(ctx context.Context, account, from, networkID string, status postern.MessageStatus) error
 	// ReadOnPhone lets the account read a received message on its phone.
 	ReadOnPhone(account, networkID string) error
-	// SetChat lets the account archive or mute a chat on its phone; nil leaves it.
-	SetChat(ctx context.Context, account, chat string, archived, muted *bool) error
+	// SetChat lets the account set something for a chat on its phone.
+	SetChat(ctx context.Context, account string, c SandboxChat) error
 	// SetContact saves a person in the address book of the account's phone; without a name, it removes the person.
 	SetContact(ctx context.Context, account, number, name string) error
 	// SetContactPicture sets the picture that a number shows to others, a square JPEG.
@@ -536,18 +536,29 @@ func (g SandboxPhones) Receipt(
 	return network.Receipt(ctx, string(d.PhoneNumber), from, m.NetworkID, status)
 }
 
-// SetChat lets the account archive or mute a chat on its phone. Nil leaves it as it is.
-func (g SandboxPhones) SetChat(
-	ctx context.Context, c access.Caller, id postern.DeviceID, chat string, archived, muted *bool,
-) error {
+// SandboxChat is what an account sets for a chat on its simulated phone. Nil leaves it as it is.
+type SandboxChat struct {
+	ChatID          string
+	Archived, Muted *bool
+	Label           *string // the name of a label, which is made if there is none
+	Labeled         *bool   // whether the chat has it; true by default
+}
+
+// SetChat lets the account archive, mute or label a chat on its phone.
+func (g SandboxPhones) SetChat(ctx context.Context, c access.Caller, id postern.DeviceID, in SandboxChat) error {
 	d, network, err := g.phone(ctx, c, id)
 	if err != nil {
 		return err
 	}
-	if chat, err = postern.ParseChat(chat); err != nil || postern.NumberOfChat(chat) == "" && !postern.IsGroup(chat) {
+	in.ChatID, err = postern.ParseChat(in.ChatID)
+	switch {
+	case err != nil || postern.NumberOfChat(in.ChatID) == "" && !postern.IsGroup(in.ChatID):
 		return postern.Invalid("/chatId", "name a number or a group")
+	case in.Label != nil && checkLabel(*in.Label, 0) != nil:
+		return postern.Invalid("/label", "a name has 1 to %d characters of plain text, and no spaces around it",
+			postern.MaxLabelName)
 	}
-	return network.SetChat(ctx, string(d.PhoneNumber), chat, archived, muted)
+	return network.SetChat(ctx, string(d.PhoneNumber), in)
 }
 
 // SetContact saves a person in the address book of the account's phone. Without a name, it removes the person. picture is

@@ -114,9 +114,13 @@ type Session interface {
 	// RejectCall rejects a call that rings. [ErrNoSuchCall] means that it does not.
 	RejectCall(ctx context.Context, callID string) error
 
-	// ChangeChat changes what the account has set for a chat, and reports that as [ChatsSet] before it returns. A
-	// [*Rejected] means that nothing was changed.
+	// ChangeChat changes what the account has set for a chat, and reports that as [ChatsSet] or [LabelsSet] before it
+	// returns. A [*Rejected] means that nothing was changed.
 	ChangeChat(ctx context.Context, chat string, c ChatChange) error
+
+	// ChangeLabel makes, changes or deletes a label of the account, and reports that as [LabelsSet] before it returns. A
+	// [*Rejected] means that nothing was changed.
+	ChangeLabel(ctx context.Context, l postern.LabelEdit) error
 
 	// Unlink removes this companion from the account. It requires a live
 	// connection.
@@ -230,6 +234,8 @@ type ChatChange struct {
 	MutedUntil *postern.Time // 0: it is not muted; [postern.MutedForEver]
 	Last       *Quote        // the newest message of the chat; nil if there is none
 	LastAt     time.Time     // when that was sent
+	LabelID    string        // of a label that it puts on the chat or takes off; "" for none
+	Labeled    bool
 }
 
 // ChatSetting is what an account has set for a chat. Nil is left as it is.
@@ -399,6 +405,10 @@ type (
 	// ChatsSet reports what the account has set for chats, here or elsewhere. A driver may report it again.
 	ChatsSet struct{ Chats []ChatSetting }
 
+	// LabelsSet reports the labels of the account, and on which chats it has put them, here or elsewhere. A driver may report
+	// it again.
+	LabelsSet struct{ postern.LabelChanges }
+
 	// AddressBook reports names in the address book of the account's phone. A driver may report it again.
 	AddressBook struct{ postern.AddressBook }
 
@@ -441,4 +451,5 @@ func (Disappearing) update()  {}
 func (Starred) update()       {}
 func (ReadElsewhere) update() {}
 func (ChatsSet) update()      {}
+func (LabelsSet) update()     {}
 func (AddressBook) update()   {}

@@ -1,6 +1,11 @@
 package postern
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
 
 // Chat is a conversation of a device.
 type Chat struct {
@@ -13,8 +18,59 @@ type Chat struct {
 	Muted       bool     `json:"muted" doc:"Whether the phone is silent about new messages of the chat. Postern reports them as usual." example:"false"`
 	MutedUntil  Time     `json:"mutedUntil" format:"date-time" nullable:"true" doc:"Until when the chat is muted; null if it is not muted, or for ever." example:"2026-11-22T09:00:00.000Z"`
 
+	Labels []Label `json:"labels" nullable:"false" doc:"The labels that the account has put on the chat, here or on its phone, by name."`
+
 	LatestMessage *Message `json:"latestMessage,omitempty" doc:"The newest message of the chat; absent if none is kept."`
 }
+
+// Label is a label of an account, which puts it on chats.
+type Label struct {
+	ID    string `json:"id" doc:"Id of the label. It is unique among the labels of the device." example:"5"`
+	Name  string `json:"name" doc:"Name of the label." example:"New customer"`
+	Color int    `json:"color" minimum:"0" maximum:"19" doc:"Number of the label's color in the palette of the network's apps." example:"3"`
+}
+
+// LabelChanges is what is known of the labels of an account.
+type LabelChanges struct {
+	Whole  bool // there are no others
+	Labels []LabelEdit
+	Chats  []ChatLabel
+}
+
+// LabelEdit is what an account has last said of a label.
+type LabelEdit struct {
+	Label
+
+	Rest    string // what else the network says of it, in the driver's form
+	Deleted bool
+}
+
+// ChatLabel says whether an account has put a label on a chat.
+type ChatLabel struct {
+	ChatID, LabelID string
+	On              bool
+}
+
+// The limits of labels. Apps allow 20 labels with names of 100 characters; nobody limits what a phone writes.
+const (
+	MaxLabels     = 50 // of an account, made here
+	MaxKeptLabels = 2 * MaxLabels
+	MaxChatLabels = 50_000 // of an account, kept
+	MaxLabelName  = 100    // characters
+	MaxLabelID    = 40     // bytes
+	LabelColors   = 20
+)
+
+// IsLabelID reports whether s can be the id of a label. Ids consist of what needs no escape in an address.
+func IsLabelID(s string) bool {
+	return s != "" && len(s) <= MaxLabelID && strings.Trim(s, labelIDs) == ""
+}
+
+const labelIDs = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+
+// NewLabelID returns the id of a new label: a number, as apps use, and one that neither the phone nor another companion
+// chooses at the same time, because they count from 1.
+func NewLabelID() string { return strconv.Itoa(1_000_000 + rand.IntN(899_000_000)) }
 
 // Channel is a chat in which few people post and everybody may read.
 type Channel struct {
@@ -71,14 +127,20 @@ func (c *Chat) Mute(until, now Time) {
 // JSONBound is [Message.JSONBound] for a chat.
 func (c Chat) JSONBound() int {
 	n := chatJSON + escapedByte*(len(c.Name)+len(c.ChatID))
+	for _, l := range c.Labels {
+		n += labelJSON + escapedByte*len(l.Name)
+	}
 	if c.LatestMessage != nil {
 		n += c.LatestMessage.JSONBound()
 	}
 	return n
 }
 
-// chatJSON is how many bytes the other members of a chat take at most.
-const chatJSON = 1 << 10
+// How many bytes the other members of a chat, and of a label, take at most.
+const (
+	chatJSON  = 1 << 10
+	labelJSON = 1 << 7
+)
 
 // MaxReadMarks is how many senders' messages one action marks as read. Apps mark as many.
 const MaxReadMarks = 1000

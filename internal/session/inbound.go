@@ -48,6 +48,8 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		})
 	case network.ChatsSet:
 		return h.e.g.Sessions.SetChats(ctx, h.d.ID, chatSettings(u.Chats))
+	case network.LabelsSet:
+		return h.e.g.Sessions.SetLabels(ctx, h.d.ID, u.LabelChanges)
 	case network.AddressBook:
 		return h.e.g.Sessions.SetBook(ctx, h.d.ID, u.AddressBook)
 	case network.ChannelFollowed:
@@ -99,6 +101,13 @@ func (h *host) inOurChat(ctx context.Context, u network.Update) (network.Update,
 				return v, err
 			}
 			v.Chats[i].ChatID = chat
+		}
+		return v, nil
+	case network.LabelsSet:
+		for i := range v.Chats {
+			if v.Chats[i].ChatID, _, err = h.ourChat(ctx, v.Chats[i].ChatID, ""); err != nil {
+				return v, err
+			}
 		}
 		return v, nil
 	case network.Receipt:

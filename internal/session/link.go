@@ -209,7 +209,8 @@ func (h *linkHost) Update(ctx context.Context, u network.Update) error {
 	case network.Paired:
 		return h.e.g.Sessions.Linked(ctx, h.d, h.link, u.Account, u.Number, u.DisplayName)
 	case network.Live, network.Inbound, network.Echo, network.Undecryptable, network.Receipt, network.Disappearing,
-		network.Offered, network.Starred, network.ReadElsewhere, network.ChatsSet, network.AddressBook:
+		network.Offered, network.Starred, network.ReadElsewhere, network.ChatsSet, network.LabelsSet,
+		network.AddressBook:
 	}
 	return fmt.Errorf("a link attempt reported %T", u)
 }

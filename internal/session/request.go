@@ -147,6 +147,8 @@ func (l asked) perform(ctx context.Context, r requests.Request) (any, error) {
 		return l.askHistory(ctx, r)
 	case gateway.ChangeChat:
 		return l.changeChat(ctx, r)
+	case gateway.ChangeLabel:
+		return l.changeLabel(ctx, r)
 	case gateway.ListChannels, gateway.FollowChannel, gateway.UnfollowChannel:
 		return l.channelRequest(ctx, r)
 	case gateway.GetProfile, gateway.ChangeProfile:
@@ -193,12 +195,24 @@ func (l asked) changeChat(ctx context.Context, r requests.Request) (any, error) 
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return nil, err
 	}
-	change := network.ChatChange{Archived: in.Archived, MutedUntil: (*postern.Time)(in.MutedUntil)}
+	change := network.ChatChange{
+		Archived: in.Archived, MutedUntil: (*postern.Time)(in.MutedUntil), LabelID: in.LabelID, Labeled: in.Labeled,
+	}
 	if in.LastID != "" {
 		change.Last = &network.Quote{NetworkID: in.LastID, FromMe: in.LastFromMe, Author: in.LastAuthor}
 		change.LastAt = in.LastAt.Std()
 	}
 	return struct{}{}, l.session.ChangeChat(ctx, in.ChatID, change)
+}
+
+// changeLabel makes, changes or deletes a label of the account, and returns it.
+func (l asked) changeLabel(ctx context.Context, r requests.Request) (any, error) {
+	var in gateway.LabelInput
+	if err := json.Unmarshal(r.Input, &in); err != nil {
+		return nil, err
+	}
+	label := postern.Label{ID: in.ID, Name: in.Name, Color: in.Color}
+	return label, l.session.ChangeLabel(ctx, postern.LabelEdit{Label: label, Rest: in.Rest, Deleted: in.Deleted})
 }
 
 // checkNumbers asks about numbers as fast as the device may start chats.

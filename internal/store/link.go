@@ -244,7 +244,9 @@ func (o FinishLink) apply(t *db.Tx) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"chat_group", "group_list", "chat_setting", "address_book", "channel"} { // they are read again
+	for _, table := range []string{ // they are read again
+		"chat_group", "group_list", "chat_setting", "address_book", "channel", "label", "chat_label",
+	} {
 		if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, o.DeviceID); err != nil {
 			return err
 		}

@@ -147,6 +147,11 @@ func (h *hostile) contactsWrite(device postern.DeviceID) {
 		if err := h.k.Vendor.PhoneProfiles().SetName(from, s); err != nil {
 			h.t.Fatal(err)
 		}
+		if i < postern.MaxKeptLabels {
+			if err := h.k.Vendor.PhoneLabels().PutNamed(h.t.Context(), own, from, s, true); err != nil {
+				h.t.Fatal(err)
+			}
+		}
 		if h.put("/v1/sandbox/devices/"+string(device)+"/inbound", `{"from":"`+from+`","body":%s}`, s, &struct{}{}) {
 			sent++
 		}

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	. "postern/internal/dash/page"
@@ -59,7 +60,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		At:     at,
 	}
 	unread := other
-	unread.Unread = 12
+	unread.Unread, unread.Labels = 12, []string{"New customer", strings.Repeat("A long name ", 8), "and 3 more"}
 	way := []WayStep{
 		{Title: "Accepted", Text: "It is kept here.", At: at, Kind: "done"},
 		{Title: "The message was handed to the network", Kind: "now"},

@@ -49,7 +49,8 @@ type Message struct {
 	ViewOnce  bool
 	Wrong     string // why it could not be read, as a sentence; "": it could
 	May       May
-	Unread    int // in a list of conversations: how many messages nobody has read
+	Unread    int      // in a list of conversations: how many messages nobody has read
+	Labels    []string // in a list of conversations: those of the conversation
 }
 
 // May is what the person may do with a message.

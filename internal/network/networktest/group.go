@@ -85,3 +85,6 @@ func (noGroups) SetPicture(context.Context, string, []byte) error { return none(
 
 // ChangeChat changes nothing.
 func (*fakeSession) ChangeChat(context.Context, string, network.ChatChange) error { return nil }
+
+// ChangeLabel changes nothing.
+func (*fakeSession) ChangeLabel(context.Context, postern.LabelEdit) error { return nil }

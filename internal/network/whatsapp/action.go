@@ -185,6 +185,9 @@ func (c *conn) patches(to types.JID, change network.ChatChange) (list []appstate
 		}
 		list = append(list, appstate.BuildMuteAbs(to, *until != 0, end))
 	}
+	if change.LabelID != "" {
+		list = append(list, appstate.BuildLabelChat(to, change.LabelID, change.Labeled))
+	}
 	return list
 }
 

@@ -318,6 +318,7 @@ func (v *run) storeShared(ctx context.Context, evt *events.Message) bool {
 	v.sync(state.Settings) //nolint:contextcheck // the connection's
 	v.sync(state.Stars)    //nolint:contextcheck // the connection's
 	v.sync(state.Chats)    //nolint:contextcheck // the connection's
+	v.sync(state.Labels)   //nolint:contextcheck // the connection's
 	v.sync(state.Contacts) //nolint:contextcheck // the connection's
 	return true
 }
@@ -335,7 +336,7 @@ func (v *run) sawNotice(node *waBinary.Node) {
 	}
 	for _, c := range node.GetChildrenByTag("collection") {
 		switch name := appstate.WAPatchName(c.AttrGetter().OptionalString("name")); name {
-		case state.Stars, state.Settings, state.Chats, state.Contacts:
+		case state.Stars, state.Settings, state.Chats, state.Labels, state.Contacts:
 			v.sync(name)
 		default: // nothing of ours
 		}
@@ -395,7 +396,8 @@ func (v *run) synced(ctx context.Context, name appstate.WAPatchName) bool {
 	return errors.Is(err, state.ErrNoKey) || errors.Is(err, state.ErrUnreadable)
 }
 
-// stateChanged reports what the account has set: stars, its name, what it has set for chats, and its address book.
+// stateChanged reports what the account has set: stars, its name, what it has set for chats, its labels, and its address
+// book.
 func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 	var list []network.ChatSetting
 	for _, evt := range evts {
@@ -409,6 +411,8 @@ func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 			ok = v.setting(ctx, evt.JID, network.ChatSetting{Archived: new(evt.Action.GetArchived())}, &list)
 		case *events.Mute:
 			ok = v.setting(ctx, evt.JID, network.ChatSetting{MutedUntil: new(mutedUntil(evt))}, &list)
+		case postern.LabelChanges:
+			ok = v.labeled(ctx, evt)
 		case postern.AddressBook:
 			ok = v.stores(ctx, network.AddressBook{AddressBook: evt})
 		case *events.PushNameSetting:
@@ -424,6 +428,28 @@ func (v *run) stateChanged(ctx context.Context, evts []any) bool {
 		}
 	}
 	return true
+}
+
+// labeled reports labels, and the chats that have them. Those of other addresses are ignored.
+func (v *run) labeled(ctx context.Context, c postern.LabelChanges) bool {
+	list := make([]postern.ChatLabel, 0, len(c.Chats))
+	for _, l := range c.Chats {
+		address, err := types.ParseJID(l.ChatID)
+		if err != nil {
+			continue
+		}
+		chat, known, err := v.chatOf(ctx, address)
+		if err != nil {
+			return false
+		}
+		if l.ChatID = chat; known {
+			list = append(list, l)
+		}
+	}
+	if c.Chats = list; !c.Whole && len(c.Labels)+len(list) == 0 {
+		return true
+	}
+	return v.stores(ctx, network.LabelsSet{LabelChanges: c})
 }
 
 // renamed reports the name of the account.

@@ -206,6 +206,16 @@ func (s *session) ChangeChat(ctx context.Context, chat string, change network.Ch
 	})
 }
 
+// ChangeLabel makes, changes or deletes a label of the account.
+func (s *session) ChangeLabel(ctx context.Context, l postern.LabelEdit) error {
+	return s.withState(ctx, func(ctx context.Context, c *conn) error {
+		if err := c.state.Change(ctx, state.LabelPatch(l)); err != nil {
+			return refusedChange(err)
+		}
+		return nil
+	})
+}
+
 // unlink asks the vendor, whose answer races with the end of the link. whatsmeow's
 // Logout is not used, because it also disconnects and deletes.
 //
@@ -346,6 +356,7 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 	// What was announced may not have been read before the last connection ended.
 	v.sync(state.Stars)    //nolint:contextcheck // the connection's
 	v.sync(state.Chats)    //nolint:contextcheck // the connection's
+	v.sync(state.Labels)   //nolint:contextcheck // the connection's
 	v.sync(state.Contacts) //nolint:contextcheck // the connection's
 	return v.stores(ctx, network.Live{DisplayName: content.Name(v.name)})
 }

@@ -27,7 +27,8 @@ type Query struct {
 	Devices  []postern.DeviceID // any of these; nil for all of the workspace
 	DeviceID postern.DeviceID
 	Archived *bool
-	Unread   bool // only chats with unread messages
+	Unread   bool   // only chats with unread messages
+	Label    string // only chats with this label
 
 	Below int64 // the place at which the page before has ended; 0 starts at the newest
 	Limit int
@@ -51,7 +52,9 @@ const (
 	ofWorkspace = `WITH page AS (SELECT device_id, chat_id, newest, unread FROM chat WHERE workspace_id = $1 AND $2 = ''
 		AND newest < $3 ORDER BY newest DESC LIMIT $4 + 0)` + described
 	described = ` SELECT c.device_id, c.chat_id, c.newest, c.unread, coalesce(s.archived, 0), coalesce(s.muted_until, 0),
-		CASE WHEN c.newest > d.history_from AND d.deleted_at = 0 THEN 1 ELSE 0 END
+		CASE WHEN c.newest > d.history_from AND d.deleted_at = 0 AND ($5 = '' OR EXISTS (SELECT 1 FROM chat_label k
+		JOIN label l ON l.device_id = k.device_id AND l.label_id = k.label_id
+		WHERE k.device_id = c.device_id AND k.chat_id = c.chat_id AND k.label_id = $5)) THEN 1 ELSE 0 END
 		FROM page c JOIN device d ON d.id = c.device_id AND d.workspace_id = $1
 		LEFT JOIN chat_setting s ON s.device_id = c.device_id AND s.chat_id = c.chat_id ORDER BY c.newest DESC`
 )
@@ -62,7 +65,7 @@ type row struct {
 
 	place   int64
 	muted   postern.Time
-	current bool // it is not of an earlier number of the device
+	current bool // it is not of an earlier number of the device, and has the label
 }
 
 // List lists chats of a workspace. A page looks at a limited number of chats, so it may be short, or empty, although
@@ -90,7 +93,7 @@ func (t Table) List(ctx context.Context, ws postern.WorkspaceID, q Query, now po
 			p.Chats, p.Places = append(p.Chats, c), append(p.Places, m.N)
 		}
 	}
-	return p, err
+	return p, errors.Join(err, t.addLabels(ctx, ws, &p))
 }
 
 // find returns the chats that match a query, and notes in p how far it has looked.
@@ -102,14 +105,14 @@ func (t Table) find(ctx context.Context, ws postern.WorkspaceID, q Query, p *Pag
 	if q.DeviceID != "" {
 		text = ofDevice
 	}
-	if q.Devices != nil || q.Archived != nil || q.Unread {
+	if q.Devices != nil || q.Archived != nil || q.Unread || q.Label != "" {
 		most = looked
 	}
 	if below == 0 {
 		below = math.MaxInt64
 	}
 	seen := 0
-	err = t.db.Rows(ctx, text, []any{ws, q.DeviceID, below, most + 1}, func(r *sql.Rows) error {
+	err = t.db.Rows(ctx, text, []any{ws, q.DeviceID, below, most + 1, q.Label}, func(r *sql.Rows) error {
 		if p.More = seen == most || len(list) == q.Limit; p.More {
 			return errFull
 		}
@@ -159,9 +162,10 @@ func (p *Page) Cut(n int) {
 const one = `SELECT coalesce(c.newest, 0), coalesce(c.unread, 0), coalesce(s.archived, 0), coalesce(s.muted_until, 0)
 	FROM device d LEFT JOIN chat c ON c.device_id = d.id AND c.chat_id = $3 AND c.newest > d.history_from
 	LEFT JOIN chat_setting s ON s.device_id = d.id AND s.chat_id = $3
-	WHERE d.workspace_id = $1 AND d.id = $2 AND (c.newest IS NOT NULL OR s.chat_id IS NOT NULL)`
+	WHERE d.workspace_id = $1 AND d.id = $2 AND (c.newest IS NOT NULL OR s.chat_id IS NOT NULL
+	OR EXISTS (SELECT 1 FROM chat_label k WHERE k.device_id = d.id AND k.chat_id = $3))`
 
-// Get returns a chat of a device. It reports NotFound for a chat without messages and settings.
+// Get returns a chat of a device. It reports NotFound for a chat without messages, settings and labels.
 func (t Table) Get(
 	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat string, now postern.Time,
 ) (c postern.Chat, err error) {
@@ -176,8 +180,8 @@ func (t Table) Get(
 	}
 	r.Archived = archived == 1
 	c = r.chat(now)
-	if r.place == 0 {
-		return c, nil
+	if c.Labels, err = t.labelsOf(ctx, id, chat); err != nil || r.place == 0 {
+		return c, err
 	}
 	newest, err := t.of.Chats.Newest(ctx, ws, []int64{r.place})
 	if err == nil && len(newest) == 1 {

@@ -154,8 +154,8 @@ func moveRead(t *db.Tx, id postern.DeviceID, from, to string) error {
 		AND m.type <> 'call') WHERE device_id = $1 AND chat_id = $2`, id, to))
 }
 
-// moveTimer moves the timer of a chat to another one, unless that has a later one, and what is set for it, unless
-// something is set for that.
+// moveTimer moves the timer of a chat to another one, unless that has a later one, what is set for it, unless something is
+// set for that, and its labels.
 func moveTimer(t *db.Tx, id postern.DeviceID, from, to string) error {
 	err := t.Exec(`INSERT INTO chat_timer (device_id, chat_id, seconds, set_at)
 		SELECT device_id, $3, seconds, set_at FROM chat_timer WHERE device_id = $1 AND chat_id = $2
@@ -165,5 +165,9 @@ func moveTimer(t *db.Tx, id postern.DeviceID, from, to string) error {
 		t.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until, read_until)
 			SELECT device_id, $3, archived, muted_until, read_until FROM chat_setting WHERE device_id = $1 AND chat_id = $2
 			ON CONFLICT (device_id, chat_id) DO NOTHING`, id, from, to),
-		t.Exec(`DELETE FROM chat_setting WHERE device_id = $1 AND chat_id = $2`, id, from))
+		t.Exec(`DELETE FROM chat_setting WHERE device_id = $1 AND chat_id = $2`, id, from),
+		t.Exec(`INSERT INTO chat_label (device_id, chat_id, label_id)
+			SELECT device_id, $3, label_id FROM chat_label WHERE device_id = $1 AND chat_id = $2
+			ON CONFLICT (device_id, chat_id, label_id) DO NOTHING`, id, from, to),
+		t.Exec(`DELETE FROM chat_label WHERE device_id = $1 AND chat_id = $2`, id, from))
 }

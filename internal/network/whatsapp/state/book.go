@@ -22,18 +22,26 @@ var errSnapshot = errors.New("the vendor sent a snapshot out of turn")
 // book reads the address book: what is new in it, or all of it.
 func (s *State) book(ctx context.Context, version uint64, hash [128]byte, whole bool) (postern.AddressBook, error) {
 	b := bookReader{AddressBook: postern.AddressBook{Whole: whole || version == 0}, at: make(map[string]int)}
-	from := appstate.HashState{Version: version, Hash: hash}
-	if b.Whole {
+	err := s.each(ctx, Contacts, appstate.HashState{Version: version, Hash: hash}, b.Whole, b.add)
+	return b.AddressBook, err
+}
+
+// each calls add for each change of a collection after a version, or for each value of the whole collection, in the order
+// of the patches. Other than whatsmeow it also reports what was removed.
+func (s *State) each(
+	ctx context.Context, name appstate.WAPatchName, from appstate.HashState, whole bool, add func(appstate.Mutation),
+) error {
+	if whole {
 		from = appstate.HashState{}
-		if err := s.cli.Store.AppState.DeleteAppStateVersion(ctx, string(Contacts)); err != nil {
-			return b.AddressBook, err
+		if err := s.cli.Store.AppState.DeleteAppStateVersion(ctx, string(name)); err != nil {
+			return err
 		}
 	}
-	proc, snapshot := appstate.NewProcessor(s.cli.Store, s.cli.Log), b.Whole
+	proc, snapshot := appstate.NewProcessor(s.cli.Store, s.cli.Log), whole
 	for more := true; more; snapshot = false {
-		patches, err := s.patches(ctx, from, snapshot)
+		patches, err := s.patches(ctx, name, from, snapshot)
 		if err != nil {
-			return b.AddressBook, err
+			return err
 		}
 		var mutations []appstate.Mutation
 		mutations, from, err = proc.DecodePatches(ctx, patches, from, true)
@@ -42,29 +50,29 @@ func (s *State) book(ctx context.Context, version uint64, hash [128]byte, whole 
 			s.cli.DangerousInternals().RequestMissingAppStateKeys(ctx, patches)
 		}
 		if err != nil {
-			return b.AddressBook, fmt.Errorf("read the address book: %w", err)
+			return fmt.Errorf("read %s: %w", name, err)
 		}
 		for _, m := range mutations {
-			b.add(m)
+			add(m)
 		}
 		more = patches.HasMorePatches
 	}
-	return b.AddressBook, nil
+	return nil
 }
 
-// patches returns what the vendor has of the address book after a version.
+// patches returns what the vendor has of a collection after a version.
 func (s *State) patches(
-	ctx context.Context, from appstate.HashState, snapshot bool,
+	ctx context.Context, name appstate.WAPatchName, from appstate.HashState, snapshot bool,
 ) (*appstate.PatchList, error) {
 	//nolint:staticcheck // marked as dangerous, but what the safe one reads cannot be complete
-	list, err := s.cli.DangerousInternals().FetchAppStatePatches(ctx, Contacts, from.Version, snapshot)
+	list, err := s.cli.DangerousInternals().FetchAppStatePatches(ctx, name, from.Version, snapshot)
 	if err != nil {
 		return nil, err
 	}
 	if list.Snapshot != nil && (!snapshot || from != appstate.HashState{}) {
 		return nil, errSnapshot
 	}
-	list.Name = Contacts
+	list.Name = name
 	return list, nil
 }
 

@@ -58,7 +58,8 @@ type State struct {
 }
 
 // New makes the State of a connection, before it begins. stored stores what the account has set, in the events of
-// whatsmeow and as a [postern.AddressBook], and reports whether that is durable. It may get the same changes again.
+// whatsmeow, as a [postern.AddressBook] and as [postern.LabelChanges], and reports whether that is durable. It may get the
+// same changes again.
 func New(cli *whatsmeow.Client, ring *keys.Ring, stored func(context.Context, []any) bool) *State {
 	cli.EmitAppStateEventsOnFullSync = true
 	return &State{

@@ -56,15 +56,19 @@ func (s *State) fetch(ctx context.Context, name appstate.WAPatchName, whole bool
 }
 
 // changes returns what is new in a collection, or all of it, in the events of whatsmeow; of the address book, it is a
-// [postern.AddressBook].
+// [postern.AddressBook], and of the labels [postern.LabelChanges].
 func (s *State) changes(ctx context.Context, name appstate.WAPatchName, whole bool) ([]any, error) {
 	version, hash, err := s.cli.Store.AppState.GetAppStateVersion(ctx, string(name))
 	if err != nil {
 		return nil, err
 	}
-	if name == Contacts {
+	switch name {
+	case Contacts:
 		book, err := s.book(ctx, version, hash, whole)
 		return []any{book}, err
+	case Labels:
+		list, err := s.labels(ctx, version, hash, whole)
+		return []any{list}, err
 	}
 	//nolint:staticcheck // marked as dangerous, but the safe one reports in other goroutines
 	return s.cli.DangerousInternals().FetchAppState(ctx, name, whole || version == 0, false)
