@@ -332,7 +332,7 @@ func (g Contacts) SetBlocked(
 	if in.ChatID == string(d.PhoneNumber) {
 		return postern.Errorf(postern.ValidationFailed, "this is the account's own number, which it cannot block")
 	}
-	known, err := g.contacts().Named(ctx, c.Workspace(), in.ChatID)
+	known, err := g.contacts().Named(ctx, c.Workspace(), "", in.ChatID)
 	switch {
 	case err != nil:
 		return err

@@ -50,7 +50,7 @@ func (g Messages) Send(
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
-		known, err := g.contacts().Named(ctx, c.Workspace(), chat)
+		known, err := g.contacts().Named(ctx, c.Workspace(), in.DeviceID, chat)
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
@@ -69,7 +69,10 @@ func (g Messages) Send(
 			return postern.Message{}, nil, err
 		}
 		m := g.build(d, in, chat)
-		m.Trace, m.ContactID = trace.Parent(ctx), known.ID
+		m.Trace = trace.Parent(ctx)
+		if len(known.DeviceIDs) > 0 { // otherwise the device meets the contact in the commit
+			m.ContactID = known.ID
+		}
 		if file != nil {
 			file.UsedAt = m.ExpiresAt
 		}

@@ -202,7 +202,7 @@ func (g *core) chatOf(ctx context.Context, ws postern.WorkspaceID, chat string) 
 	if !postern.IsDirect(chat) {
 		return chat, nil
 	}
-	c, err := g.contacts().Named(ctx, ws, chat)
+	c, err := g.contacts().Named(ctx, ws, "", chat)
 	if err != nil || c.PhoneNumber == "" {
 		return chat, err
 	}

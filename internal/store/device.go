@@ -446,6 +446,9 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 				return err
 			}
 		}
+		if found, err := purgeContacts(t, id); err != nil || found {
+			return err
+		}
 		emptied, err := emptyEvents(t, id)
 		if err != nil || emptied {
 			return err
@@ -453,6 +456,28 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 		return purgeRow(t, id, &purged)
 	}))
 	return purged, err
+}
+
+// purgeContacts removes a chunk of the contacts that no other device knows.
+func purgeContacts(t *db.Tx, id postern.DeviceID) (found bool, err error) {
+	var ids []postern.ContactID
+	err = t.Rows(`SELECT c.contact_id FROM contact_device c WHERE c.device_id = $1 AND NOT EXISTS (SELECT 1
+		FROM contact_device o WHERE o.contact_id = c.contact_id AND o.device_id <> $1) LIMIT $2 + 0`, []any{id, purgeChunk},
+		func(r *sql.Rows) error {
+			var contact postern.ContactID
+			err := r.Scan(&contact)
+			ids = append(ids, contact)
+			return err
+		})
+	if err != nil || len(ids) == 0 {
+		return false, err
+	}
+	list := asJSON(ids)
+	return true, errors.Join(
+		t.Exec(`DELETE FROM contact_key WHERE contact_id IN `+t.InList(1), list),
+		t.Exec(`DELETE FROM contact_device WHERE contact_id IN `+t.InList(1), list),
+		t.Exec(`DELETE FROM contact WHERE merged_into <> '' AND merged_into IN `+t.InList(1), list),
+		t.Exec(`DELETE FROM contact WHERE id IN `+t.InList(1), list))
 }
 
 // emptyEvents removes the content of a chunk of a device's events, and their pending

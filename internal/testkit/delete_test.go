@@ -15,6 +15,7 @@ func TestDeletingADeviceLeavesNothing(t *testing.T) {
 		hooks := c.Receive("device.unlinked")
 		d, other := c.Link(phone), c.Link("+15550002222")
 		m, kept := send(c, d, reader, "gone soon"), send(c, other, reader, "stays")
+		c.AwaitMessage(send(c, d, ann, "to somebody whom the other device does not know").ID, postern.Delivered)
 		c.AwaitMessage(m.ID, postern.Read)
 		c.AwaitMessage(kept.ID, postern.Read)
 		c.Call("DELETE", path(d, ""), nil, 204, nil)
@@ -50,6 +51,10 @@ func TestDeletingADeviceLeavesNothing(t *testing.T) {
 				}
 			}
 			return n > 0, log.Data
+		})
+		testkit.Eventually(t, "the contact of this device alone to go", func() (bool, any) {
+			list := contactList(c, "")
+			return len(list) == 1 && list[0].PhoneNumber == reader, list
 		})
 		for _, account := range k.SessionAccounts() {
 			if account[:11] == phone[1:] {

@@ -41,7 +41,7 @@ func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 	}
 	switch {
 	case q.Name != "":
-		id, err := t.Named(ctx, q.WorkspaceID, q.Name)
+		id, err := t.Named(ctx, q.WorkspaceID, "", q.Name)
 		if err != nil || id.ID == "" || q.After != "" {
 			return nil, err
 		}
@@ -165,12 +165,20 @@ func (t Table) Get(ctx context.Context, q Query, id postern.ContactID) (postern.
 	return list[0], nil
 }
 
-// Named returns the contact that is known by a number or a LID; the zero value if there is none.
-func (t Table) Named(ctx context.Context, ws postern.WorkspaceID, name string) (c postern.KnownContact, err error) {
-	err = t.db.One(ctx, `SELECT c.id, c.number, c.lid FROM contact_key k JOIN contact c ON c.id = k.contact_id
-		WHERE k.workspace_id = $1 AND k.name = $2`, ws, name).Scan(&c.ID, &c.PhoneNumber, &c.LID)
+// Named returns the contact that is known by a number or a LID; the zero value if there is none. Of the devices that know
+// it, it returns one, if that does.
+func (t Table) Named(
+	ctx context.Context, ws postern.WorkspaceID, one postern.DeviceID, name string,
+) (c postern.KnownContact, err error) {
+	var met int
+	err = t.db.One(ctx, `SELECT c.id, c.number, c.lid, (SELECT count(*) FROM contact_device d
+		WHERE d.contact_id = c.id AND d.device_id = $3) FROM contact_key k JOIN contact c ON c.id = k.contact_id
+		WHERE k.workspace_id = $1 AND k.name = $2`, ws, name, one).Scan(&c.ID, &c.PhoneNumber, &c.LID, &met)
 	if errors.Is(err, sql.ErrNoRows) {
 		return postern.KnownContact{}, nil
+	}
+	if met > 0 {
+		c.DeviceIDs = []postern.DeviceID{one}
 	}
 	return c.Complete(), err
 }
