@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +28,7 @@ type courier struct {
 	mu      sync.Mutex
 	waiting map[Wake]struct{} // to be sent
 	flooded bool              // more was to be sent than waiting may hold
+	told    []News            // to be sent, the oldest first
 	more    chan struct{}     // readable while something waits
 
 	quit  context.CancelFunc
@@ -38,6 +40,7 @@ type notice struct {
 	From     string             `json:"from"`
 	Wakes    map[Topic][]string `json:"wakes,omitempty"`
 	Anything bool               `json:"anything,omitempty"` // everything may have changed
+	News     *News              `json:"news,omitempty"`
 }
 
 func startCourier(config *pgx.ConnConfig, name string, h *hub, log *slog.Logger) *courier {
@@ -100,6 +103,20 @@ func (c *courier) add(wakes []Wake) {
 	}
 }
 
+// tell has news sent. It never blocks.
+func (c *courier) tell(n News) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.told) == maxTold {
+		c.told = slices.Delete(c.told, 0, 1)
+	}
+	c.told = append(c.told, n)
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
 // again runs a loop on a connection of its own, and once more on a new one when it has ended.
 func (c *courier) again(ctx context.Context, loop func(context.Context, *pgx.Conn) error) {
 	for ctx.Err() == nil {
@@ -140,7 +157,7 @@ func (c *courier) send(ctx context.Context, conn *pgx.Conn) error {
 
 // flush sends what waits. After a failure, the others are told that anything may have changed.
 func (c *courier) flush(ctx context.Context, conn *pgx.Conn) error {
-	list := c.take()
+	list := append(c.take(), c.takeTold()...)
 	if len(list) == 0 {
 		return nil
 	}
@@ -180,9 +197,20 @@ func (c *courier) take() (list []string) {
 	return list
 }
 
+// takeTold returns the payloads of the news that wait. They are lost if they cannot be sent.
+func (c *courier) takeTold() (list []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.told {
+		list = append(list, c.payload(notice{News: &c.told[i]}))
+	}
+	c.told = nil
+	return list
+}
+
 func (c *courier) payload(n notice) string {
 	n.From = c.name
-	text, _ := json.Marshal(n) // it contains strings only
+	text, _ := json.Marshal(n) // it contains strings and bytes only
 	return string(text)
 }
 
@@ -212,7 +240,11 @@ func (c *courier) deliver(payload string) {
 	switch {
 	case err != nil || n.Anything && n.From != c.name:
 		c.hub.publishAnything()
-	case n.From != c.name:
+	case n.From == c.name:
+	case n.News != nil:
+		n.News.From = n.From
+		c.hub.hear(*n.News)
+	default:
 		c.hub.publish(n.list())
 	}
 }

@@ -2,6 +2,9 @@ package db
 
 import "time"
 
+// MaxNews is how many bytes of news fit into a notification of PostgreSQL, in base64 and with what surrounds them.
+const MaxNews = 5500
+
 const (
 	queueLength = 4096 // writes that may wait for the writer; further callers block
 	groupSize   = 256  // writes that share one fsync; more would only delay the first one's caller
@@ -51,6 +54,7 @@ const (
 	// for themselves; how long a server may be silent within a transaction while the
 	// others wait for their turn to write; and from which wait on it has noticed the others.
 	maxNotices   = 10_000
+	maxTold      = 1000 // news that wait; older ones are worth less
 	noticeSize   = 7000
 	noticeMargin = 8
 	pollInterval = 15 * time.Second

@@ -1,11 +1,13 @@
 package db
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -195,6 +197,36 @@ func TestCommitWakesListenersOfOtherServers(t *testing.T) {
 		for _, id := range take(all) {
 			delete(missing, id)
 		}
+	}
+}
+
+// News reaches the other servers in order, and neither the one that tells it nor who hears another topic. The largest news
+// fits into a notification; larger one is left out, and so is the oldest when too much waits.
+func TestNewsReachesOtherServers(t *testing.T) {
+	nodes := openNodes(t, 2)
+	all, one := listeningAt(nodes[1])
+	all.Close()
+	one.Close()
+	heard := make(chan News, maxTold+1)
+	nodes[0].Hear("entry", func(n News) { t.Errorf("the server hears its own %q", n.ID) })
+	nodes[1].Hear("other", func(n News) { t.Errorf("%q is heard under another topic", n.ID) })
+	nodes[1].Hear("entry", func(n News) { heard <- n })
+	large := bytes.Repeat([]byte{0xfb}, MaxNews)
+	nodes[0].Tell(News{Topic: "entry", ID: "too large", Text: append(large, 0)})
+	nodes[0].Tell(News{Topic: "entry", ID: "first", Text: large})
+	nodes[0].Tell(News{Topic: "entry", ID: "second", Text: []byte{}})
+	if n := <-heard; n.ID != "first" || !bytes.Equal(n.Text, large) || n.From != nodes[0].courier.name {
+		t.Errorf("heard %q of %d bytes from %q", n.ID, len(n.Text), n.From)
+	}
+	if n := <-heard; n.ID != "second" {
+		t.Errorf("heard %q", n.ID)
+	}
+	c := &courier{more: make(chan struct{}, 1)}
+	for i := range maxTold + 1 {
+		c.tell(News{ID: strconv.Itoa(i)})
+	}
+	if list := c.takeTold(); len(list) != maxTold || !strings.Contains(list[0], `"id":"1"`) || len(c.takeTold()) > 0 {
+		t.Errorf("%d wait, the first is %s", len(list), list[0])
 	}
 }
 

@@ -23,6 +23,30 @@ type Wake struct {
 	ID    string // of what changed
 }
 
+// News is something that the servers tell each other and that is never stored. Nobody is told twice, and who is not
+// connected to the database has missed it.
+type News struct {
+	Topic Topic  `json:"topic"`
+	ID    string `json:"id"`   // of what it is about
+	Text  []byte `json:"text"` // at most [MaxNews] bytes
+	From  string `json:"-"`    // the server that tells it
+}
+
+// Tell tells the other servers on the database something, as soon as possible and at most once. It never blocks: if
+// more waits than [maxTold], the oldest is left out. A server that is alone tells nobody.
+func (db *DB) Tell(n News) {
+	if db.courier != nil && len(n.Text) <= MaxNews {
+		db.courier.tell(n)
+	}
+}
+
+// Hear has do called with what other servers tell about a topic. It is called from one goroutine and must not block.
+func (db *DB) Hear(topic Topic, do func(News)) {
+	db.hub.mu.Lock()
+	defer db.hub.mu.Unlock()
+	db.hub.hearers[topic] = append(db.hub.hearers[topic], do)
+}
+
 // Listener gathers the ids that changed until they are taken. It never blocks the
 // writer and holds each id once.
 type Listener struct {
@@ -68,10 +92,14 @@ type hub struct {
 	mu        sync.RWMutex
 	listeners map[Wake]map[*Listener]struct{} // by topic and id; id "" takes all
 	caches    map[Topic][]func()              // see [DB.Invalidate]
+	hearers   map[Topic][]func(News)          // see [DB.Hear]
 }
 
 func newHub(log *slog.Logger) *hub {
-	return &hub{log: log, listeners: map[Wake]map[*Listener]struct{}{}, caches: map[Topic][]func(){}}
+	return &hub{
+		log: log, listeners: map[Wake]map[*Listener]struct{}{}, caches: map[Topic][]func(){},
+		hearers: map[Topic][]func(News){},
+	}
 }
 
 // Listen subscribes to a topic, for one id or, with "", for all of them.
@@ -95,6 +123,15 @@ func (h *hub) invalidate(wakes []Wake) {
 		for _, drop := range list {
 			_ = guarded(h.log, "a cache", func() error { drop(); return nil }) // it has logged its panic
 		}
+	}
+}
+
+// hear hands news to those who hear its topic.
+func (h *hub) hear(n News) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, do := range h.hearers[n.Topic] {
+		_ = guarded(h.log, "a hearer", func() error { do(n); return nil }) // it has logged its panic
 	}
 }
 
