@@ -80,6 +80,10 @@ type companion struct {
 	sent         int            // number of nodes of the queue that were sent on the current connection
 	nextPosition int64
 	parked       []*delivery // acknowledged as unreadable, until the companion asks again
+
+	available  bool            // it is shown as online, on its current connection
+	subscribed []number        // of whom it is told on its current connection whether they are online
+	shown      []waBinary.Node // the newest of what it was told of others
 }
 
 type savedCompanion struct {

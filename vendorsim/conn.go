@@ -126,7 +126,7 @@ func (v sockets) handle(ctx context.Context, c *conn, n *waBinary.Node) {
 	case "ack":
 		v.receipts.handleAck(c, n)
 	case "presence":
-		v.people.sawPresence(c, n)
+		v.Online().sawPresence(c, n)
 	case "chatstate":
 		v.sawTyping(c, n)
 	case "call":

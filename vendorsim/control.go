@@ -40,6 +40,8 @@ const (
 //	POST /pins      {"account", "by", "target", "seconds"}
 //	POST /stars     {"account", "target", "starred"}, answers {}
 //	POST /calls     {"account", "from", "video", "group"}, answers {"callId"}
+//	POST /typing    {"account", "from", "group", "kind"} kind is typing, recording or paused; answers {}
+//	POST /online    {"from", "online", "last"}, answers {}
 //	POST /history   {"account", "messages": [Past…], "onRequest"}, answers {}
 //
 //	POST /passkeys         {"number"}                 the number asks for its passkey from now on; answers
@@ -72,6 +74,8 @@ func (v *Vendor) Control() http.Handler {
 	mux.HandleFunc("POST /pins", control(api.pin))
 	mux.HandleFunc("POST /stars", control(api.star))
 	mux.HandleFunc("POST /calls", control(api.call))
+	mux.HandleFunc("POST /typing", control(api.showTyping))
+	mux.HandleFunc("POST /online", control(api.appear))
 	mux.HandleFunc("POST /history", control(api.remember))
 	mux.HandleFunc("POST /passkeys", control(api.passkey))
 	mux.HandleFunc("POST /passkeys/answer", control(api.answerPasskey))

@@ -127,3 +127,21 @@ func (a controlAPI) download(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 }
+
+type typingBody struct {
+	Account, From, Group string
+	Kind                 MomentKind
+}
+
+func (a controlAPI) showTyping(_ context.Context, in typingBody) (any, error) {
+	return struct{}{}, a.vendor.Online().Type(in.Account, in.From, in.Group, in.Kind)
+}
+
+type onlineBody struct {
+	From string
+	Seen
+}
+
+func (a controlAPI) appear(_ context.Context, in onlineBody) (any, error) {
+	return struct{}{}, a.vendor.Online().Appear(in.From, in.Seen)
+}

@@ -210,7 +210,7 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 		}
 		return func(a *account) { a.goOffline(left) }, nil
 	case FaultRefuse, FaultHang, FaultDropOnMessage, FaultDropBeforeAck, FaultNoAck, FaultDuplicate, FaultReorder,
-		FaultGarble, FaultRetry, FaultPoison, FaultBadProtobuf, FaultBadTime, FaultOtherNames:
+		FaultReplay, FaultGarble, FaultRetry, FaultPoison, FaultBadProtobuf, FaultBadTime, FaultOtherNames:
 		return func(a *account) { a.arm(f) }, nil
 	default:
 		return v.mediaAction(f, kind, arg)

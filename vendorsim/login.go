@@ -82,6 +82,7 @@ func (v logins) attach(c *conn, cp *companion) {
 	if frame := v.faults.takeMalformed(cp.account); frame != nil {
 		c.push(outgoing{data: frame})
 	}
+	v.Online().begin(cp)
 	v.queues.resume(cp)
 	v.log.Debug("companion logged in", "account", cp.account.number, "device", cp.saved.Device)
 	v.notify()

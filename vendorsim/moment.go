@@ -16,6 +16,10 @@ const (
 	MomentRecording MomentKind = "recording"
 	MomentPaused    MomentKind = "paused"
 	MomentRejected  MomentKind = "rejected" // a call
+
+	MomentAvailable   MomentKind = "available"
+	MomentUnavailable MomentKind = "unavailable"
+	MomentSubscribed  MomentKind = "subscribed" // to whether the peer is online
 )
 
 // Moment is something that nobody keeps: what a companion did, and for whom.

@@ -114,13 +114,6 @@ func (v people) rename(n number, name string) {
 // nameOf returns the name that the phone of a number shows to others. The caller holds v.mu.
 func (v people) nameOf(n number) string { return cmp.Or(v.profiles[n].Name, n.name()) }
 
-// sawPresence takes the name that a companion sends with its presence.
-func (v people) sawPresence(c *conn, n *waBinary.Node) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.rename(c.companion.account.number, attr(n, "name"))
-}
-
 // changeAbout answers the query that changes what an account says about itself.
 func (v people) changeAbout(c *conn, n *waBinary.Node) {
 	var query struct {

@@ -126,6 +126,7 @@ type core struct {
 	profiles      map[number]profile
 	persons       map[number]person
 	moments       []Moment
+	seen          map[number]Seen // who was said to be online or not
 	shared        map[number]*appState
 	echoed        map[number]*echoes
 	withheld      map[number]bool // numbers whose phones do not share the key of the app state
@@ -171,6 +172,7 @@ func newVendor(opts Options) *Vendor {
 		passkeys:      make(map[number]*Passkey),
 		profiles:      make(map[number]profile),
 		persons:       make(map[number]person),
+		seen:          make(map[number]Seen),
 		shared:        make(map[number]*appState),
 		withheld:      make(map[number]bool),
 		archives:      make(map[number]*archive),
