@@ -56,6 +56,8 @@ func unchecked() map[string]string {
 		"gateway.Sessions.Linked":          engine,
 		"gateway.Sessions.ForgetChecks":    engine,
 		"gateway.Sessions.GroupsListed":    engine,
+		"gateway.Sessions.Known":           engine,
+		"gateway.Sessions.Presence":        engine,
 		"gateway.Sessions.PhoneSeen":       engine,
 		"gateway.Sessions.ReportUnseen":    engine,
 		"gateway.Sessions.AddForm":         engine,

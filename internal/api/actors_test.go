@@ -325,6 +325,7 @@ func routes() map[string]route {
 		"blockContact":   {"PUT", 204, true, at(devices, member, "/blocked/+15551234567", "{}")},
 		"unblockContact": {"DELETE", 204, true, at(devices, member, "/blocked/+15551234567", "")},
 		"showTyping":     {"POST", 204, true, at(devices, member, "/chats/+15551234567/typing", `{"typing":"text"}`)},
+		"streamPresence": {"GET", 200, true, at(devices, member, "/presence/stream?chatId=%2B15551234567", "")},
 		"rejectCall":     {"POST", 204, true, at(devices, member, "/calls/3EB0A1B2C3D4E5F60718/reject", "{}")},
 		"listChats": {"GET", 200, true, func(t *tenant) (string, string) {
 			id := member(t)
@@ -436,6 +437,7 @@ func routes() map[string]route {
 			id, _ := wantingPasskey(t)
 			return box + id + "/passkey", `{"mistake":"signature"}`
 		}},
+		"appearInSandbox":      {"POST", 204, true, at(box, member, "/presence", `{"from":"+15551234567","typing":"text"}`)},
 		"callInSandbox":        {"POST", 200, true, at(box, member, "/calls", `{"from":"+15551234567"}`)},
 		"changeGroupInSandbox": {"PATCH", 204, true, at(box, member, aGroup, `{"from":"+15551234567","subject":"Sales"}`)},
 		"createChannelInSandbox": {

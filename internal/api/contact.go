@@ -5,10 +5,15 @@ import (
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // contacts are the operations on people on the network.
-type contacts struct{ gateway *gateway.Gateway }
+type contacts struct {
+	gateway *gateway.Gateway
+	streams *streams
+}
 
 type contactsInput struct {
 	DeviceID postern.DeviceID `query:"deviceId" doc:"Only contacts that this device knows."`
@@ -113,6 +118,59 @@ type newTyping struct {
 
 func (h contacts) typing(ctx context.Context, q *request, in *typingInput) (*nothing, error) {
 	return nil, h.gateway.Contacts.Type(ctx, q.caller, in.ID, in.ChatID, in.Body.Typing)
+}
+
+type presenceInput struct {
+	ID     postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID []string         `query:"chatId" maxItems:"50" doc:"The direct chats with the people of whom you want to know whether they are online, separated by commas; write a plus sign as %2B." example:"[\"+15551234567\"]"`
+}
+
+// presence follows what others show to a device at the moment.
+func (h contacts) presence(ctx context.Context, q *request, in *presenceInput) (*huma.StreamResponse, error) {
+	shown, err := h.gateway.Contacts.Follow(ctx, q.caller, in.ID, in.ChatID)
+	if err != nil {
+		return nil, err
+	}
+	return h.streams.answer(q, func(ctx context.Context, s *stream) {
+		if s.Text(": connected\n\n") { // at once, so that a proxy that collects responses is noticed
+			h.follow(ctx, q, shown, s)
+		}
+	})
+}
+
+// follow sends what has come since the last time, until the reader leaves or may no longer read.
+func (h contacts) follow(ctx context.Context, q *request, shown *gateway.Shown, s *stream) {
+	key, err := h.streams.watchKey(q, "streamPresence")
+	if err != nil {
+		return // the key may do less than a moment ago
+	}
+	defer key.changed.Close()
+	shown.Begin()
+	defer shown.Close()
+	for key.good(ctx) {
+		list, err := shown.Next(ctx, q.caller)
+		if err != nil || !s.showOthers(list) || !key.wait(ctx, s, shown) {
+			return
+		}
+	}
+}
+
+func (s *stream) showOthers(list []gateway.Update) bool {
+	for _, u := range list {
+		ok := true
+		switch {
+		case u.Typing != nil:
+			ok = s.event("typing", u.Typing)
+		case u.Presence != nil:
+			ok = s.event("presence", u.Presence)
+		case u.Watching != nil:
+			ok = s.event("watching", u.Watching)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
 }
 
 type callActInput struct {

@@ -120,8 +120,11 @@ func TestExamplesAreAcceptedAndAnswered(t *testing.T) {
 // reader goes away, is asked for without one.
 func (t *tenant) exchange(method, target, body, id string) *answerT {
 	t.t.Helper()
-	if id == "streamEvents" {
+	switch id {
+	case "streamEvents":
 		return t.followed(target)
+	case "streamPresence":
+		return t.present(target)
 	}
 	srv := httptest.NewServer(t.handler)
 	defer srv.Close()
@@ -167,6 +170,25 @@ func (t *tenant) followed(target string) *answerT {
 		t.t.Fatal(err)
 	}
 	return t.do("GET", target, "", "Last-Event-ID", list.Data[0].EventID)
+}
+
+// present is what a stream of what others show gives a reader while something is shown.
+func (t *tenant) present(target string) *answerT {
+	t.t.Helper()
+	board, at := t.g.Sessions.Presence(), postern.TimeOf(time.Now())
+	board.Watch(func(id postern.DeviceID) {
+		for _, u := range []gateway.Update{
+			{Watching: &postern.Watching{Watching: true, NotWatched: []string{}}},
+			{Typing: &postern.ShownTyping{
+				ChatID: "+15551234567", From: "+15551234567", FromLID: "lid:123456789012345", Typing: postern.TypingText, At: at,
+			}},
+			{Presence: &postern.ShownPresence{ChatID: "+15551234567", LastSeenAt: at, At: at}},
+		} {
+			board.Publish(id, u)
+		}
+	})
+	defer board.Watch(func(postern.DeviceID) {})
+	return t.do("GET", target, "")
 }
 
 // exampleOf is an answer's body as JSON; a stream and an SVG are strings, and

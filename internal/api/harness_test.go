@@ -120,6 +120,8 @@ func (fakeSandbox) Inbound(context.Context, string, gateway.SandboxInbound) (str
 	return "3EB0A1B2C3D4E5F60718", nil
 }
 
+func (fakeSandbox) Appear(string, gateway.SandboxAppearance) error { return nil }
+
 func (fakeSandbox) SetContactPicture(string, []byte) error { return nil }
 
 func (fakeSandbox) SetContact(context.Context, string, string, string) error { return nil }

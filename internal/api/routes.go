@@ -17,7 +17,7 @@ func (a *API) routes() {
 
 	g, taken := a.gateway, status(http.StatusAccepted)
 	devices, links, groups, messages := devices{g}, links{g, a.streams, a.baseURL, a.code}, groups{g}, messages{g}
-	contacts, chats, labels := contacts{g}, chats{g}, labels{g}
+	contacts, chats, labels := contacts{g, a.streams}, chats{g}, labels{g}
 	webhooks, replays, deliveries, events := webhooks{g}, replays{g}, deliveries{g}, events{g, a.streams}
 	usage, sandbox := usage{g}, sandbox{g}
 	files := files{g, a.throttle, a.uploads, a.problems, a.baseURL}
@@ -53,6 +53,8 @@ func (a *API) routes() {
 	add(a, "PUT "+device+"/blocked/{chatId}", "blockContact", "Block a person", contacts.block)
 	add(a, "DELETE "+device+"/blocked/{chatId}", "unblockContact", "End the block of a person", contacts.unblock)
 	add(a, "POST "+chat+"/typing", "showTyping", "Show that the account is typing", contacts.typing)
+	add(a, "GET "+device+"/presence/stream", "streamPresence", "Stream who is typing and who is online", contacts.presence,
+		gives(spec.Stream))
 	add(a, "POST "+chat+"/history", "askHistory", "Ask the phone for older messages of a chat", messages.askHistory, taken)
 	add(a, "POST "+device+"/calls/{callId}/reject", "rejectCall", "Reject a call", contacts.reject)
 
@@ -160,6 +162,7 @@ func (a *API) routes() {
 	add(a, "POST "+box+"/chats", "setChatInSandbox", "Archive, mute or label a chat on the simulated phone", sandbox.setChat)
 	add(a, "POST "+box+"/contacts", "setContactInSandbox", "Save a contact on the simulated phone", sandbox.setContact)
 	add(a, "POST "+box+"/calls", "callInSandbox", "Simulate an incoming call", sandbox.call)
+	add(a, "POST "+box+"/presence", "appearInSandbox", "Let a simulated contact type or come online", sandbox.appear)
 	add(a, "POST "+box+"/receipts", "confirmInSandbox", "Simulate a receipt", sandbox.receipt)
 	add(a, "POST "+box+"/faults", "breakInSandbox", "Simulate a network fault", sandbox.fault)
 	add(a, "GET "+box+"/phone", "showSandboxPhone", "List the messages on the simulated phone", sandbox.phone, compressed)

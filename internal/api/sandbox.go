@@ -233,6 +233,27 @@ func (h sandbox) call(ctx context.Context, q *request, in *callInput) (*output[R
 	return answer(Ringing{id}, err)
 }
 
+type appearInput struct {
+	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	Body newAppearance
+}
+
+type newAppearance struct {
+	_          struct{}       `additionalProperties:"false"`
+	From       string         `json:"from" minLength:"1" doc:"Number of the contact." example:"+15551234567"`
+	Group      string         `json:"group,omitempty" minLength:"1" doc:"Chat of a group in which the contact types; the direct chat with the contact by default." example:"group:120363041234567890"`
+	Typing     postern.Typing `json:"typing,omitempty" enum:"text,voice,paused" doc:"What the contact writes." example:"text"`
+	Available  *bool          `json:"available,omitempty" doc:"Whether the contact is online from now on." example:"false"`
+	LastSeenAt *postern.Time  `json:"lastSeenAt,omitempty" format:"date-time" doc:"When a contact that leaves was online last; left out, the contact hides that." example:"2026-11-21T09:00:00.000Z"`
+}
+
+func (h sandbox) appear(ctx context.Context, q *request, in *appearInput) (*nothing, error) {
+	b := in.Body
+	return nil, h.gateway.SandboxPhones.Appear(ctx, q.caller, in.ID, gateway.SandboxAppearance{
+		From: b.From, Group: b.Group, Typing: b.Typing, Available: b.Available, LastSeenAt: b.LastSeenAt,
+	})
+}
+
 type receiptInput struct {
 	ID   postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 	Body newReceipt

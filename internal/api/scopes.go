@@ -38,6 +38,7 @@ func scopes() map[string][]postern.Scope {
 		"blockContact":         {postern.ContactsWrite},
 		"unblockContact":       {postern.ContactsWrite},
 		"showTyping":           {postern.MessagesWrite},
+		"streamPresence":       {postern.MessagesRead, postern.MessagesWrite}, // it shows the account as online
 		"askHistory":           {postern.MessagesWrite},
 		"rejectCall":           {postern.MessagesWrite},
 		"listChats":            {postern.MessagesRead},
@@ -115,6 +116,7 @@ func scopes() map[string][]postern.Scope {
 		"getPasskeyInSandbox":  {postern.SandboxWrite},
 		"receiveInSandbox":     {postern.SandboxWrite},
 		"callInSandbox":        {postern.SandboxWrite},
+		"appearInSandbox":      {postern.SandboxWrite},
 		"rememberInSandbox":    {postern.SandboxWrite},
 		"createGroupInSandbox": {postern.SandboxWrite},
 

@@ -31,7 +31,7 @@ func walk() map[string]statuses {
 		"getProfile": owned, "setProfile": owned,
 		"openLink": owned, "getLink": owned, "openLinkPage": owned, "answerPasskey": owned, "confirmLink": owned, "cancelLink": owned, "getLinkSVG": owned, "getLinkPNG": owned, "streamLink": owned,
 		"getContactPicture": owned, "listBlocked": owned, "blockContact": owned, "unblockContact": owned,
-		"checkNumbers": owned, "showTyping": owned, "rejectCall": owned,
+		"checkNumbers": owned, "showTyping": owned, "streamPresence": owned, "rejectCall": owned,
 		"listChats": owned, "getChat": owned, "markChatRead": owned, "archiveChat": owned, "muteChat": owned,
 		"askHistory": owned, "rememberInSandbox": owned,
 		"listContacts": owned, "getContact": owned, "eraseContact": owned,
@@ -45,7 +45,7 @@ func walk() map[string]statuses {
 		"updateWebhook": owned, "verifyWebhook": owned, "pauseWebhook": owned, "resumeWebhook": owned, "rotateSecret": owned, "testWebhook": owned,
 		"createReplay": owned, "getReplay": owned, "stopReplay": owned, "getDelivery": owned, "getWebhookStats": owned, "retryDelivery": owned,
 		"listEvents": owned, "streamEvents": owned, "getUsage": own, "getMe": {403, 200, 200, 200},
-		"scanInSandbox": owned, "getPasskeyInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "createGroupInSandbox": owned, "changeGroupInSandbox": owned, "setContactInSandbox": owned, "setChatInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
+		"scanInSandbox": owned, "getPasskeyInSandbox": owned, "receiveInSandbox": owned, "callInSandbox": owned, "appearInSandbox": owned, "createGroupInSandbox": owned, "changeGroupInSandbox": owned, "setContactInSandbox": owned, "setChatInSandbox": owned, "confirmInSandbox": owned, "breakInSandbox": owned, "showSandboxPhone": owned,
 	}
 }
 

@@ -206,6 +206,26 @@ func (s simulated) Call(ctx context.Context, account, from string, c postern.Cal
 	return id, simulatedError(err)
 }
 
+func (s simulated) Appear(account string, a gateway.SandboxAppearance) error {
+	if a.Available != nil {
+		seen := vendorsim.Seen{Online: *a.Available}
+		if a.LastSeenAt != nil {
+			seen.Last = a.LastSeenAt.Std()
+		}
+		if err := s.Online().Appear(a.From, seen); err != nil {
+			return simulatedError(err)
+		}
+	}
+	if a.Typing == "" {
+		return nil
+	}
+	kind := map[postern.Typing]vendorsim.MomentKind{
+		postern.TypingVoice: vendorsim.MomentRecording, postern.TypingPaused: vendorsim.MomentPaused,
+		postern.TypingText: vendorsim.MomentTyping,
+	}[a.Typing]
+	return simulatedError(s.Online().Type(account, a.From, strings.TrimPrefix(a.Group, "group:"), kind))
+}
+
 // describedFile completes what a simulated phone says about a file.
 func describedFile(file vendorsim.Media, c postern.Content) *vendorsim.Media {
 	m := c.Media

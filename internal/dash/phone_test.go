@@ -38,6 +38,8 @@ func (*vendor) SetChat(context.Context, string, gateway.SandboxChat) error { ret
 
 func (*vendor) ReadOnPhone(string, string) error { return nil }
 
+func (*vendor) Appear(string, gateway.SandboxAppearance) error { return nil }
+
 func (*vendor) Passkey(postern.PasskeyOptions, string, string) (postern.PasskeyCredential, error) {
 	return postern.PasskeyCredential{}, nil
 }

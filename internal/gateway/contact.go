@@ -8,6 +8,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/presence"
 	"postern/internal/store/contacts"
 )
 
@@ -196,6 +197,73 @@ func (g Contacts) checkUnknown(
 	g.contacts().Remember(c.Workspace(), answer.Value, g.time())
 	return nil
 }
+
+// Known returns the person who is known by a number or a LID; the zero value if nobody is.
+func (g Sessions) Known(ctx context.Context, d postern.Device, name string) (postern.KnownContact, error) {
+	return g.contacts().Named(ctx, d.WorkspaceID, "", name)
+}
+
+// Presence returns where sessions put what others show at the moment.
+func (g Sessions) Presence() *presence.Board { return g.presence }
+
+// Update is something that is shown at the moment.
+type Update = presence.Update
+
+// Shown reads what others show to a device at the moment, between Begin and Close.
+type Shown struct {
+	*presence.Reader
+
+	g      Contacts
+	device postern.Device
+	chats  []string
+}
+
+// Follow reads who types in the chats of a device, and whether the people of some direct chats are online. The network tells
+// that to accounts that are online themselves, so the device's account is shown as online while that is read.
+func (g Contacts) Follow(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chats []string,
+) (*Shown, error) {
+	if err := c.Permit(postern.MessagesRead, postern.MessagesWrite); err != nil {
+		return nil, err
+	}
+	d, err := g.devices().get(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(chats) > presence.MaxChats {
+		return nil, postern.Invalid("/chatId", "at most %d people can be followed", presence.MaxChats)
+	}
+	ours := make([]string, len(chats))
+	for i, text := range chats {
+		chat, err := postern.ParseChat(text)
+		if err != nil || !postern.IsDirect(chat) {
+			return nil, postern.Invalid("/chatId", "only people are online or not: give numbers, or ids that begin with lid:")
+		}
+		if ours[i], err = g.chatOf(ctx, c.Workspace(), chat); err != nil {
+			return nil, err
+		}
+	}
+	return &Shown{g: g, device: d, chats: ours}, nil
+}
+
+// Begin begins to read.
+func (s *Shown) Begin() {
+	s.Reader = s.g.presence.Follow(s.device.ID, s.chats)
+	if s.device.Status != postern.Connected {
+		s.Say(Update{Watching: &postern.Watching{NotWatched: []string{}}})
+	}
+}
+
+// Next returns what has come since the last call. It returns an error if the caller may no longer read the device.
+func (s *Shown) Next(ctx context.Context, c access.Caller) ([]Update, error) {
+	if _, err := s.g.devices().get(ctx, c, s.device.ID); err != nil {
+		return nil, err
+	}
+	return s.Reader.Take(), nil
+}
+
+// Take does nothing: Next takes what has come.
+func (*Shown) Take() []string { return nil }
 
 func (g *core) contacts() contacts.Table { return contacts.Of(g.db) }
 

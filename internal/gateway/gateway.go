@@ -16,6 +16,7 @@ import (
 	"postern/internal/media/library"
 	"postern/internal/paging"
 	"postern/internal/postern"
+	"postern/internal/presence"
 	"postern/internal/seal"
 	"postern/internal/store"
 	"postern/internal/throttle"
@@ -86,6 +87,7 @@ type core struct {
 	confirm  Confirm
 	now      func() time.Time
 	goodbye  time.Duration
+	presence *presence.Board
 
 	keys     keyCache
 	running  inProgress
@@ -132,8 +134,9 @@ func New(opts Options) *Gateway {
 		sandbox:  opts.Sandbox,
 		checkURL: opts.CheckURL, checkVia: opts.CheckProxy, confirm: opts.Confirm,
 		now: func() time.Time { return opts.DB.Now().Std() }, goodbye: cmp.Or(opts.GoodbyeWait, goodbyeWait),
-		keys:    newKeyCache(opts.DB, opts.Shared),
-		running: inProgress{keys: map[scopedKey]struct{}{}}, linkRate: throttle.PerMinute(linkStarts),
+		presence: presence.New(opts.DB.Engine(), opts.Box),
+		keys:     newKeyCache(opts.DB, opts.Shared),
+		running:  inProgress{keys: map[scopedKey]struct{}{}}, linkRate: throttle.PerMinute(linkStarts),
 	}
 	return &Gateway{
 		core:          c,

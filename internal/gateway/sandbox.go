@@ -44,6 +44,8 @@ type SandboxNetwork interface {
 	CreateChannel(account, owner, name string, admin bool) (SandboxChannel, error)
 	// Call lets a contact call the account and returns the id of the call.
 	Call(ctx context.Context, account, from string, c postern.Call) (callID string, err error)
+	// Appear lets a contact show the account that it types, or whether it is online.
+	Appear(account string, a SandboxAppearance) error
 	// Remember adds messages with a contact to what the account's phone had before it was linked, and lets it send them.
 	Remember(ctx context.Context, account, from string, list []SandboxPast, onRequest bool) error
 	// Receipt lets the recipient of a message confirm it; of a message to a group, the member from, or all if that is "".
@@ -77,6 +79,15 @@ type SandboxInbound struct {
 	Thumbnail []byte            // of a video, which Inbound makes as apps do; nil for none
 	ReplyTo   postern.MessageID // a message of the chat; "" for none
 	QuoteOf   string            // its network id, which Inbound finds
+}
+
+// SandboxAppearance is what a simulated contact shows at the moment.
+type SandboxAppearance struct {
+	From       string
+	Group      string         // the chat of a group in which it types; "" for the direct chat
+	Typing     postern.Typing // "" for nothing
+	Available  *bool          // nil: as before
+	LastSeenAt *postern.Time  // of a contact that leaves; nil: it hides that
 }
 
 // PhoneMessage is a message on the simulated phone.
@@ -484,6 +495,18 @@ func (g SandboxPhones) Call(
 		return "", postern.Invalid("/from", "%v", err)
 	}
 	return network.Call(ctx, string(d.PhoneNumber), from, call)
+}
+
+// Appear lets a contact show the device's account that it types, or whether it is online.
+func (g SandboxPhones) Appear(ctx context.Context, c access.Caller, id postern.DeviceID, a SandboxAppearance) error {
+	d, network, err := g.phone(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if a.From, err = postern.ParsePhone(a.From); err != nil {
+		return postern.Invalid("/from", "%v", err)
+	}
+	return network.Appear(string(d.PhoneNumber), a)
 }
 
 // File reads the file of a message that the phone of a device shows. The caller closes it.

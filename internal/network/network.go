@@ -104,11 +104,15 @@ type Session interface {
 	// People reads what the network shows the account of others, and changes whom it has blocked.
 	People() People
 
+	// Presence shows others that the account is there, and asks what they show.
+	Presence() Presence
+
 	// CheckNumbers asks which of the numbers are on the network, and returns one answer for each. Its errors are those of
 	// [Groups].
 	CheckNumbers(ctx context.Context, numbers []string) ([]postern.CheckedNumber, error)
 
-	// Typing shows in a chat that the account types or records, or no longer does. Nobody confirms it.
+	// Typing shows in a chat that the account types or records, or no longer does. Nobody confirms it. It finds the person as
+	// Send does; a [*Rejected] means that there is none.
 	Typing(ctx context.Context, chat string, t postern.Typing) error
 
 	// RejectCall rejects a call that rings. [ErrNoSuchCall] means that it does not.

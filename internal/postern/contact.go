@@ -100,6 +100,29 @@ const (
 	TypingPaused Typing = "paused"
 )
 
+// ShownTyping is that somebody writes in a chat at the moment, or no longer does.
+type ShownTyping struct {
+	ChatID  string `json:"chatId" doc:"The chat." example:"+15551234567"`
+	From    Maybe  `json:"from" nullable:"true" doc:"Number of who writes; null while the network hides it." example:"+15551234567"`
+	FromLID Maybe  `json:"fromLid" nullable:"true" doc:"Identifies who writes even while the network hides the number." example:"lid:123456789012345"`
+	Typing  Typing `json:"typing" enum:"text,voice,paused" doc:"What is written." example:"text"`
+	At      Time   `json:"at" format:"date-time" doc:"When the network reported it." example:"2026-11-21T09:00:00.000Z"`
+}
+
+// ShownPresence is whether the person of a direct chat is online.
+type ShownPresence struct {
+	ChatID     string `json:"chatId" doc:"The direct chat with the person." example:"+15551234567"`
+	Available  bool   `json:"available" doc:"Whether the person is online." example:"false"`
+	LastSeenAt Time   `json:"lastSeenAt" format:"date-time" nullable:"true" doc:"When the person was online last; null while that is so, and if the person does not show it." example:"2026-11-21T08:55:00.000Z"`
+	At         Time   `json:"at" format:"date-time" doc:"When the network reported it." example:"2026-11-21T09:00:00.000Z"`
+}
+
+// Watching is whether the network reports at the moment what others show.
+type Watching struct {
+	Watching   bool     `json:"watching" doc:"Whether updates arrive." example:"true"`
+	NotWatched []string `json:"notWatched" nullable:"false" doc:"The chats whose people the network was not asked about." example:"[]"`
+}
+
 // KnownContact is a person, or a company, whom devices of a workspace know.
 type KnownContact struct {
 	ID          ContactID    `json:"id" doc:"Opaque id of the contact. It stays when a name or a number becomes known." example:"ct_01JD8Z3NDEKTSV4RRFFQ69G5FA"`

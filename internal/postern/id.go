@@ -147,6 +147,9 @@ func (id WorkspaceID) AnswerPlace(method, path, key string) string {
 // RequestPlace is the place for which a request to a session, and its outcome, are encrypted.
 func RequestPlace(id string) string { return "session_request " + id }
 
+// PresencePlace is the place for which it is encrypted what servers tell each other of a device that somebody reads.
+func PresencePlace(id DeviceID) string { return "presence " + string(id) }
+
 // HistoryPlace is the place for which it is encrypted where a part of a phone's history is.
 func HistoryPlace(device, networkID string) string { return "history_part " + device + " " + networkID }
 

@@ -139,6 +139,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer urgent.Close()
 	asked := e.g.Sessions.Requests().Watch()
 	defer asked.Close()
+	board := e.g.Sessions.Presence()
+	board.Watch(func(id postern.DeviceID) { readChanged(e, id) })
+	defer board.Watch(func(postern.DeviceID) {})
 	// Sessions outlive ctx until the sends in progress have finished.
 	sessions, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -154,6 +157,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.watch(ctx, queued, e.outboundQueued) })
 	group.Go(func() error { return e.watch(ctx, urgent, e.urge) })
 	group.Go(func() error { return e.watch(ctx, asked, func(id postern.DeviceID) { requested(e, id) }) })
+	group.Go(func() error { return board.Run(ctx) })
 	group.Go(func() error { return sharing{e}.run(ctx, sessions) })
 	group.Go(func() error { return e.maintain(ctx) })
 	group.Go(func() error { return e.schedule(ctx) })

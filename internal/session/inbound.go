@@ -21,6 +21,9 @@ func (h *host) Update(ctx context.Context, u network.Update) error {
 		return err
 	}
 	switch u := u.(type) {
+	case network.Typing, network.Seen:
+		h.shown(u)
+		return nil
 	case network.Live:
 		return h.connected(ctx, u)
 	case network.Receipt:

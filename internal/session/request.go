@@ -167,7 +167,7 @@ func (l asked) contactRequest(ctx context.Context, r requests.Request) (any, err
 	case gateway.CheckNumbers:
 		return l.checkNumbers(ctx, in.Numbers)
 	case gateway.ShowTyping:
-		return struct{}{}, l.session.Typing(ctx, in.ChatID, in.Typing)
+		return struct{}{}, l.showTyping(ctx, in)
 	case gateway.ListBlocked:
 		return l.session.People().Blocked(ctx)
 	case gateway.ContactPicture:

@@ -38,6 +38,10 @@ type liveSession struct {
 	listing   atomic.Bool  // the groups of the account are being read
 	listed    atomic.Bool  // they are known
 
+	watching watching
+	updates  chan network.Update // of others, to be handed on to who reads them
+	handing  bool                // that is under way
+
 	looked map[string]bool // channels whose names were looked for
 
 	history historyReading
@@ -90,7 +94,8 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
 		retry: map[postern.MessageID]resend{}, turns: newTurns(), batch: sendBatch,
 		files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
-		loads: downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
+		updates: make(chan network.Update, maxShown),
+		loads:   downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
 	}
 	e.mu.Lock()
 	e.live[id] = l
@@ -102,6 +107,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	e.running.Go(l.listGroups)
 	e.running.Go(l.nameChannels)
 	l.carryOut()
+	l.adapt()
 }
 
 // goDark stops the sending of a device whose connection has ended.
@@ -113,6 +119,7 @@ func (e *Engine) goDark(id postern.DeviceID) {
 	if l != nil {
 		e.liveChange(-1)
 		l.stop(0)
+		l.goesDark()
 	}
 }
 

@@ -51,6 +51,8 @@ func TestWhatIsShownAtOnce(t *testing.T) {
 	}
 	c.Call("POST", path(d, "/chats/"+chat+"/typing"), map[string]any{"typing": "text"}, 204, nil)
 	c.Call("POST", path(d, "/chats/nobody/typing"), map[string]any{"typing": "text"}, 404, nil)
+	c.Call("POST", path(d, "/chats/"+absent+"/typing"), map[string]any{"typing": "text"}, 404, nil)
+	c.Call("POST", path(d, "/chats/+5531987654321/typing"), map[string]any{"typing": "text"}, 204, nil)
 	id, err := k.Vendor.Call(t.Context(), phone, ann, vendorsim.Call{})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +61,8 @@ func TestWhatIsShownAtOnce(t *testing.T) {
 	c.Call("POST", path(d, "/calls/"+id+"/reject"), nil, 204, nil)
 	c.Call("POST", path(d, "/calls/"+id+"/reject"), nil, 404, nil)
 	want := []string{
-		"typing " + ann, "recording " + ann, "paused " + ann, "typing " + chat[len("group:"):], "rejected " + ann,
+		"typing " + ann, "recording " + ann, "paused " + ann, "typing " + chat[len("group:"):], "typing +553187654321",
+		"rejected " + ann,
 	}
 	testkit.Eventually(t, "the phones show it", func() (bool, any) {
 		got := []string{}

@@ -28,6 +28,7 @@ type session struct {
 
 	requested requests     // from the phone
 	ringing   live.Ringing // calls
+	online    live.Online  // of the current connection
 
 	mu    sync.Mutex // guards the fields below
 	live  *conn      // the connection for sends; nil unless it is live
@@ -61,6 +62,7 @@ func (s *session) newRun(device *store.Device, host network.Host) *run {
 	state.Guard(device)
 	audience := &live.Audience{ContactStore: device.Contacts}
 	device.Contacts = audience
+	s.online.Begin()
 	s.setShown(device.PushName)
 	v := &run{
 		conn: s.driver.connect(device, host), session: s, name: device.PushName,
@@ -120,6 +122,20 @@ func (s *session) enter() (cli *whatsmeow.Client, leave func(), ok bool) {
 // People returns what the network shows the account of others.
 func (s *session) People() network.People { return live.People{Enter: s.enter} }
 
+// Presence returns what the account and others show at the moment.
+func (s *session) Presence() network.Presence {
+	return live.Presence{Enter: s.enter, Name: s.knownName, Person: s.recipient, Online: &s.online}
+}
+
+// recipient returns the network's address of a chat, as sends find it.
+func (s *session) recipient(ctx context.Context, chat string) (to types.JID, err error) {
+	err = s.withState(ctx, func(ctx context.Context, c *conn) error {
+		to, err = c.recipient(ctx, chat)
+		return err
+	})
+	return to, err
+}
+
 // Profile returns what the network shows others of the account.
 func (s *session) Profile() network.Profile {
 	return live.Profile{Enter: s.enter, Name: s.shownName, Rename: s.rename}
@@ -131,6 +147,12 @@ func (s *session) setShown(name string) {
 	s.shown = content.Name(name)
 }
 
+func (s *session) knownName() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown
+}
+
 // shownName reads the name of the account, as its phone or a companion has set it last. If the app state cannot be read,
 // it returns the name that is known.
 func (s *session) shownName(ctx context.Context) (string, error) {
@@ -140,23 +162,17 @@ func (s *session) shownName(ctx context.Context) (string, error) {
 		}
 		return nil
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shown, err
+	return s.knownName(), err
 }
 
-// rename changes the name of the account. The network shows others the one of the newest presence, so that is sent too;
-// it does not make the account appear online.
+// rename changes the name of the account. The network shows others the one of the newest presence, so that is sent too.
+// The account stays available, or not.
 func (s *session) rename(ctx context.Context, name string) error {
 	return s.withState(ctx, func(ctx context.Context, c *conn) error {
 		if err := c.state.Change(ctx, appstate.BuildSettingPushName(name)); err != nil {
 			return refusedChange(err)
 		}
-		//nolint:staticcheck // marked as dangerous, but whatsmeow's own reads a name that may change meanwhile
-		err := c.cli.DangerousInternals().SendNode(ctx, waBinary.Node{
-			Tag: "presence", Attrs: waBinary.Attrs{"type": string(types.PresenceUnavailable), "name": name},
-		})
-		if err != nil {
+		if err := s.online.Tell(ctx, c.cli, name); err != nil {
 			return redact("tell the name", err)
 		}
 		return nil
@@ -182,7 +198,11 @@ func (s *session) CheckNumbers(ctx context.Context, numbers []string) ([]postern
 
 // Typing shows in a chat that the account types or records, or no longer does.
 func (s *session) Typing(ctx context.Context, chat string, t postern.Typing) error {
-	return live.Typing(ctx, s.enter, chat, t)
+	to, err := s.recipient(ctx, chat)
+	if err != nil {
+		return err
+	}
+	return live.Typing(ctx, s.enter, to, t)
 }
 
 // RejectCall rejects a call that rings.
@@ -275,6 +295,10 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 		return v.undecryptable(ctx, evt)
 	case *events.Receipt:
 		return v.receipt(ctx, evt)
+	case *events.ChatPresence:
+		return v.typing(ctx, evt)
+	case *events.Presence:
+		return v.seen(ctx, evt)
 	case *events.CallTerminate:
 		v.session.ringing.End(evt.CallID)
 	case *events.CallAccept: // on the phone
@@ -313,6 +337,40 @@ func (v *run) handle(ctx context.Context, evt any) bool {
 	}
 	return true
 }
+
+// typing reports that somebody types, if that is read. What comes before the session is live was waiting at the vendor,
+// or is repeated.
+func (v *run) typing(ctx context.Context, evt *events.ChatPresence) bool {
+	kind, ok := live.TypingOf(evt)
+	src := evt.MessageSource
+	if !ok || src.IsFromMe || !isDirect(src) && !isOfGroup(src) || !v.isWatched() {
+		return true
+	}
+	at, known, err := v.place(ctx, src)
+	if err != nil || !known {
+		return true // nobody misses it
+	}
+	u := network.Typing{ChatID: at.chat, From: at.who.phone(), Typing: kind}
+	if at.who.lid != "" {
+		u.FromLID = postern.ChatOfLID(at.who.lid)
+	}
+	return v.stores(ctx, u)
+}
+
+// seen reports whether somebody is online, if that is read.
+func (v *run) seen(ctx context.Context, evt *events.Presence) bool {
+	if !v.isWatched() || !v.session.online.IsNews(evt) {
+		return true
+	}
+	chat, known, err := v.chatOf(ctx, evt.From)
+	if err != nil || !known || !postern.IsDirect(chat) {
+		return true
+	}
+	return v.stores(ctx, network.Seen{ChatID: chat, Available: !evt.Unavailable, LastSeen: evt.LastSeen.UTC()})
+}
+
+// isWatched reports whether the account is available, which it is while somebody reads what others show.
+func (v *run) isWatched() bool { return v.session.liveConn() == v.conn && v.session.online.Available() }
 
 // groupChanged reports what a notice says about a group.
 func (v *run) groupChanged(ctx context.Context, evt *events.GroupInfo) bool {

@@ -51,8 +51,8 @@ func checked(number string, f types.IsOnWhatsAppResponse) postern.CheckedNumber 
 
 const maxName = 200 // characters
 
-// Typing shows in a chat that the account types or records, or no longer does. Nobody confirms it.
-func Typing(ctx context.Context, enter Enter, chat string, t postern.Typing) error {
+// Typing shows in the chat with an address that the account types or records, or no longer does. Nobody confirms it.
+func Typing(ctx context.Context, enter Enter, to types.JID, t postern.Typing) error {
 	_, err := ask(ctx, enter, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
 		state, media := types.ChatPresenceComposing, types.ChatPresenceMediaText
 		switch t {
@@ -61,10 +61,6 @@ func Typing(ctx context.Context, enter Enter, chat string, t postern.Typing) err
 		case postern.TypingVoice:
 			media = types.ChatPresenceMediaAudio
 		case postern.TypingText:
-		}
-		to, err := chatAddress(ctx, cli, chat)
-		if err != nil {
-			return struct{}{}, err
 		}
 		return struct{}{}, cli.SendChatPresence(ctx, to, state, media)
 	})
