@@ -39,6 +39,10 @@ type Group struct {
 	AdminsEdit   bool   `json:"adminsEdit"`
 	JoinApproval bool   `json:"joinApproval"`
 	Disappearing int    `json:"disappearing"`
+
+	Community     bool   `json:"community"`     // it is a community
+	CommunityID   string `json:"communityId"`   // of the community to which it belongs; "" for none
+	Announcements bool   `json:"announcements"` // it is the one in which the administrators of the community write
 }
 
 // group is a group with what its members' phones know of each other. Its fields are guarded by core.mu.
@@ -66,6 +70,10 @@ type savedGroup struct {
 	AddCodes      map[number]string `json:"addCodes,omitempty"` // for those who cannot be added
 	Picture       []byte            `json:"picture,omitempty"`  // JPEG
 	PictureID     string            `json:"pictureId,omitempty"`
+
+	Community     bool   `json:"community,omitempty"`
+	CommunityID   string `json:"communityId,omitempty"`
+	Announcements bool   `json:"announcements,omitempty"`
 }
 
 func groupKey(id string) string { return "group/" + id }
@@ -80,6 +88,7 @@ func (g *group) view() Group {
 	return Group{
 		s.ID, s.Subject, numbersOf(s.Members), numbersOf(s.Admins), s.Created,
 		s.Description, s.AnnounceOnly, s.AdminsEdit, s.JoinApproval, s.Disappearing,
+		s.Community, s.CommunityID, s.Announcements,
 	}
 }
 
@@ -208,5 +217,5 @@ func (g *group) settings() (list []waBinary.Node) {
 	if g.saved.Disappearing > 0 {
 		list = append(list, timerNotice(g.saved.Disappearing))
 	}
-	return list
+	return append(list, g.belongs()...)
 }

@@ -71,6 +71,10 @@ func (v groupChats) serve(to types.JID, by number, kind string, ask waBinary.Nod
 		return g.requests(by)
 	case "membership_requests_action":
 		return v.decide(g, by, ask)
+	case "sub_groups":
+		return v.subgroups(g)
+	case "links", "unlink":
+		return v.relink(g, by, ask)
 	}
 	return v.apply(g, by, ask)
 }
@@ -177,6 +181,12 @@ func (v groupChats) create(by number, ask waBinary.Node) ([]waBinary.Node, error
 	g.saved.Disappearing = ephemeral.AttrGetter().OptionalInt("expiration")
 	_, g.saved.AnnounceOnly = ask.GetOptionalChildByTag("announcement")
 	_, g.saved.AdminsEdit = ask.GetOptionalChildByTag("locked")
+	_, g.saved.Community = ask.GetOptionalChildByTag("parent")
+	parent := ask.GetChildByTag("linked_parent")
+	community, err := v.parentOf(parent, by)
+	if err != nil {
+		return nil, err
+	}
 	v.groups[g.saved.ID] = g
 	failed := map[number]int{}
 	var added []number
@@ -192,7 +202,16 @@ func (v groupChats) create(by number, ask waBinary.Node) ([]waBinary.Node, error
 		}
 	}
 	g.saved.Members = append(g.saved.Members, added...)
+	if community != nil {
+		g.saved.CommunityID = community.saved.ID
+	}
 	v.tell(g, g.saved.Members, by, waBinary.Node{Tag: "create", Content: []waBinary.Node{g.node()}})
+	switch {
+	case g.saved.Community:
+		v.announce(g, by)
+	case community != nil:
+		v.link(community, g, by)
+	}
 	node := g.node()
 	list := node.GetChildren()
 	for n := range failed {

@@ -126,7 +126,7 @@ func (g *generator) path(a *attempt) string {
 		a.odd(&chat, of(g.dice, "group:x", "+15551234567", "x", "%00", chat+"%2f", strings.Repeat("1", 3000)))
 	}
 	return strings.NewReplacer("{id}", id, "{chatId}", chat, "{callId}", "3EB0A1B2C3D4E5F60718",
-		"{labelId}", "5", "{contactId}", g.id("ct_")).Replace(a.op.path)
+		"{labelId}", "5", "{subgroupId}", "group:120363041234567891", "{contactId}", g.id("ct_")).Replace(a.op.path)
 }
 
 // id is one that is there, the caller's or another's, or one that is nowhere.

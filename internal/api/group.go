@@ -32,11 +32,14 @@ type newGroup struct {
 	Subject      string   `json:"subject" minLength:"1" maxLength:"100" doc:"Name of the group." example:"Support"`
 	Participants []string `json:"participants" nullable:"false" maxItems:"1023" doc:"Who to add: numbers, or the lid of people whose number is hidden. The account itself is always in the group." example:"[\"+15551234567\"]"`
 	Invite       bool     `json:"invite,omitempty" doc:"Whether those who do not let others add them get a message with which they can join." example:"true"`
+	Community    bool     `json:"community,omitempty" doc:"Whether to create a community, which holds groups, in place of a group. Ignored with communityId." example:"false"`
+	CommunityID  string   `json:"communityId,omitempty" minLength:"1" doc:"The community to which the group belongs." example:"group:120363041234567890"`
 }
 
 func (h groups) create(ctx context.Context, q *request, in *createGroupInput) (*made[gateway.CreatedGroup], error) {
 	c, err := h.gateway.Groups.Create(ctx, q.caller, in.ID, gateway.NewGroup{
 		Subject: in.Body.Subject, Participants: in.Body.Participants, Invite: in.Body.Invite,
+		Community: in.Body.Community, CommunityID: in.Body.CommunityID,
 	}, q.idem)
 	return answerMade(c, err, func(g gateway.CreatedGroup) string { return groupPath(in.ID, g.ChatID) })
 }
@@ -53,6 +56,37 @@ type OneGroup struct {
 
 func (h groups) get(ctx context.Context, q *request, in *OneGroup) (*output[postern.Group], error) {
 	return answer(h.gateway.Groups.Get(ctx, q.caller, in.ID, in.ChatID))
+}
+
+// Subgroups are the groups of a community.
+type Subgroups struct {
+	Data []postern.Subgroup `json:"data" nullable:"false" doc:"The groups, in the network's order."`
+}
+
+func (h groups) subgroups(ctx context.Context, q *request, in *OneGroup) (*output[Subgroups], error) {
+	list, err := h.gateway.Groups.Subgroups(ctx, q.caller, in.ID, in.ChatID)
+	return answer(Subgroups{list}, err)
+}
+
+// OneSubgroup names a group of a community.
+type OneSubgroup struct {
+	ID         postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
+	ChatID     string           `path:"chatId" doc:"The community." example:"group:120363041234567890"`
+	SubgroupID string           `path:"subgroupId" doc:"The chat of the group." example:"group:120363041234567891"`
+}
+
+type linkGroupInput struct {
+	OneSubgroup
+
+	Body *noMembers
+}
+
+func (h groups) link(ctx context.Context, q *request, in *linkGroupInput) (*nothing, error) {
+	return nil, h.gateway.Groups.Link(ctx, q.caller, in.ID, in.ChatID, in.SubgroupID, true)
+}
+
+func (h groups) unlink(ctx context.Context, q *request, in *OneSubgroup) (*nothing, error) {
+	return nil, h.gateway.Groups.Link(ctx, q.caller, in.ID, in.ChatID, in.SubgroupID, false)
 }
 
 type changeGroupInput struct {

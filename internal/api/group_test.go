@@ -31,6 +31,7 @@ func theGroup() postern.Group {
 	return postern.Group{
 		GroupSummary: postern.GroupSummary{
 			ChatID: "group:120363041234567890", Subject: "Support", Size: 2, Role: postern.GroupAdmin, CreatedAt: 1795251600000,
+			Kind: postern.PlainGroup,
 		},
 		Participants: []postern.Participant{
 			{PhoneNumber: "+15550001111", LID: "lid:123456789012346", Role: postern.GroupAdmin},
@@ -138,7 +139,9 @@ func answerGroup(r asks.Request) asks.Outcome {
 		output = []postern.JoinRequest{{LID: who.LID, RequestedAt: 1795251600000}}
 	case gateway.GroupPicture:
 		output = gateway.Picture{ID: "1", Bytes: jpegFile()}
-	case gateway.GroupLeave, gateway.GroupSetPicture:
+	case gateway.GroupSubgroups:
+		output = []postern.Subgroup{{ChatID: "group:120363041234567891", Subject: "Support", Kind: postern.AnnouncementsGroup}}
+	case gateway.GroupLeave, gateway.GroupSetPicture, gateway.GroupLink:
 		output = struct{}{}
 	case gateway.GroupJoin:
 		output = gateway.JoinedGroup{ChatID: theGroup().ChatID, Status: "joined"}

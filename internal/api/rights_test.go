@@ -25,6 +25,7 @@ func calls() map[string]string {
 		"listChats": "Chats.List", "getChat": "Chats.Get", "markChatRead": "Chats.MarkRead", "archiveChat": "Chats.Archive", "muteChat": "Chats.Mute",
 		"askHistory": "Messages.AskHistory", "rememberInSandbox": "SandboxPhones.Remember",
 		"listContacts": "Contacts.List", "getContact": "Contacts.Get", "eraseContact": "Contacts.Erase",
+		"listSubgroups": "Groups.Subgroups", "linkGroup": "Groups.Link", "unlinkGroup": "Groups.Link",
 		"labelChat": "Labels.Put", "unlabelChat": "Labels.Put", "listLabels": "Labels.List", "createLabel": "Labels.Create", "updateLabel": "Labels.Change", "deleteLabel": "Labels.Delete",
 		"listChannels": "Channels.List", "followByInvite": "Channels.FollowInvite", "followChannel": "Channels.Follow",
 		"unfollowChannel": "Channels.Unfollow", "createChannelInSandbox": "SandboxPhones.CreateChannel",

@@ -88,6 +88,9 @@ func (a *API) routes() {
 	add(a, "GET "+group+"/requests", "listJoinRequests", "List who wants to join a group", groups.requests)
 	add(a, "POST "+group+"/requests", "answerJoinRequests", "Answer those who want to join a group", groups.answer)
 	add(a, "POST "+group+"/leave", "leaveGroup", "Leave a group", groups.leave)
+	add(a, "GET "+group+"/subgroups", "listSubgroups", "List the groups of a community", groups.subgroups)
+	add(a, "PUT "+group+"/subgroups/{subgroupId}", "linkGroup", "Make a group one of a community", groups.link)
+	add(a, "DELETE "+group+"/subgroups/{subgroupId}", "unlinkGroup", "Take a group out of a community", groups.unlink)
 
 	add(a, "GET "+device+"/channels", "listChannels", "List the channels that a device follows", chats.channels, compressed)
 	add(a, "POST "+device+"/channels/follow", "followByInvite", "Follow a channel by its address", chats.followByInvite,

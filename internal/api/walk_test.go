@@ -35,6 +35,7 @@ func walk() map[string]statuses {
 		"listChats": owned, "getChat": owned, "markChatRead": owned, "archiveChat": owned, "muteChat": owned,
 		"askHistory": owned, "rememberInSandbox": owned,
 		"listContacts": owned, "getContact": owned, "eraseContact": owned,
+		"listSubgroups": owned, "linkGroup": owned, "unlinkGroup": owned,
 		"labelChat": owned, "unlabelChat": owned, "listLabels": owned, "createLabel": owned, "updateLabel": owned, "deleteLabel": owned,
 		"listChannels": owned, "followByInvite": owned, "followChannel": owned, "unfollowChannel": owned, "createChannelInSandbox": owned,
 		"listGroups": owned, "createGroup": owned, "joinGroup": owned, "getGroup": owned, "updateGroup": owned, "changeParticipants": owned, "getGroupPicture": owned, "setGroupPicture": owned, "removeGroupPicture": owned, "getInvite": owned, "resetInvite": owned, "listJoinRequests": owned, "answerJoinRequests": owned, "leaveGroup": owned,
@@ -207,7 +208,7 @@ func TestWalkTheQueries(t *testing.T) {
 					}
 					stranger.do(op.method, target+"?cursor="+cursors[op.OperationID], "").want(http.StatusBadRequest,
 						postern.MalformedRequest)
-				case "id", "limit", "type", "chatId", "contactId", "callId", "direction", "status", "q", "since", "until", "archived", "unread", "label", "labelId", "filename",
+				case "id", "limit", "type", "chatId", "contactId", "callId", "direction", "status", "q", "since", "until", "archived", "unread", "label", "labelId", "subgroupId", "filename",
 					"Idempotency-Key":
 				default:
 					t.Errorf("%s has the parameter %s: does it take what may be another's?", op.OperationID, p.Name)

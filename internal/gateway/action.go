@@ -111,8 +111,8 @@ func (g Actions) Delete(ctx context.Context, c access.Caller, id postern.Message
 		if m.Direction == postern.Outbound || !postern.IsGroup(m.ChatID) {
 			return own(m)
 		}
-		role, err := g.groups().Role(ctx, m.WorkspaceID, m.DeviceID, m.ChatID)
-		if err == nil && role != postern.GroupAdmin && role != postern.GroupOwner {
+		in, err := g.groups().Get(ctx, m.WorkspaceID, m.DeviceID, m.ChatID)
+		if err == nil && in.Role != postern.GroupAdmin && in.Role != postern.GroupOwner {
 			err = postern.Errorf(postern.GroupNotAllowed,
 				"only administrators of a group can delete what others have written in it")
 		}

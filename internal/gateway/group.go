@@ -28,6 +28,8 @@ const (
 	GroupSetPicture   GroupAction = "group.picture.set"
 	GroupLeave        GroupAction = "group.leave"
 	GroupJoin         GroupAction = "group.join"
+	GroupSubgroups    GroupAction = "group.subgroups"
+	GroupLink         GroupAction = "group.link"
 )
 
 // GroupInput is what an action needs.
@@ -42,6 +44,9 @@ type GroupInput struct {
 	Code         string              `json:"code,omitempty"`
 	PictureID    string              `json:"pictureId,omitempty"` // of the picture that is known
 	Picture      []byte              `json:"picture,omitempty"`   // JPEG
+	Community    bool                `json:"community,omitempty"` // it is a community
+	CommunityID  string              `json:"communityId,omitempty"`
+	Linked       bool                `json:"linked,omitempty"` // with the community
 }
 
 // ParticipantStep is one thing to do with some participants.
@@ -54,7 +59,9 @@ type ParticipantStep struct {
 type NewGroup struct {
 	Subject      string   `json:"subject"`
 	Participants []string `json:"participants"`
-	Invite       bool     `json:"invite"` // sends those who do not let others add them an invitation
+	Invite       bool     `json:"invite"`                // sends those who do not let others add them an invitation
+	Community    bool     `json:"community,omitempty"`   // it is a community, and has no CommunityID
+	CommunityID  string   `json:"communityId,omitempty"` // of the community to which it belongs; "" for none
 }
 
 // CreatedGroup is a new group, with those who could not be added.
@@ -129,8 +136,54 @@ func (g Groups) Create(
 			return GroupInput{}, err
 		}
 		who, err := checkPeople("/participants", in.Participants)
-		return GroupInput{Subject: in.Subject, Participants: who, Invite: in.Invite}, err
+		if err == nil && in.CommunityID != "" {
+			in.CommunityID, err = groupChat(in.CommunityID)
+		}
+		return GroupInput{
+			Subject: in.Subject, Participants: who, Invite: in.Invite,
+			Community: in.Community && in.CommunityID == "", CommunityID: in.CommunityID,
+		}, err
 	})
+}
+
+// Subgroups asks the network for the groups of a community.
+func (g Groups) Subgroups(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) ([]postern.Subgroup, error) {
+	if err := c.Permit(postern.ContactsRead); err != nil {
+		return nil, err
+	}
+	return askGroup[[]postern.Subgroup](ctx, g, c, id, GroupSubgroups, GroupInput{ChatID: chat})
+}
+
+// Link makes a group one of a community, or ends that.
+func (g Groups) Link(
+	ctx context.Context, c access.Caller, id postern.DeviceID, community, chat string, on bool,
+) error {
+	if err := c.Permit(postern.ContactsWrite); err != nil {
+		return err
+	}
+	_, err := askOnce[struct{}](ctx, g.core, c, id, nil, string(GroupLink), func() (in GroupInput, err error) {
+		if in.CommunityID, err = groupChat(community); err == nil {
+			in.ChatID, err = groupChat(chat)
+		}
+		in.Linked = on
+		return in, err
+	})
+	return err
+}
+
+// notACommunity refuses a message to a community, which is not a chat.
+func (g *core) notACommunity(ctx context.Context, d postern.Device, chat string) error {
+	if !postern.IsGroup(chat) {
+		return nil
+	}
+	found, err := g.groups().Get(ctx, d.WorkspaceID, d.ID, chat)
+	if err == nil && found.Kind == postern.CommunityGroup {
+		err = postern.Invalid("/to", "this is a community, which is not a chat; write to one of its groups, which "+
+			"GET /v1/devices/{id}/groups/{chatId}/subgroups lists; the one of the kind announcements reaches all of its members")
+	}
+	return err
 }
 
 // Change changes a group itself, and returns it.

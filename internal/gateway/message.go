@@ -64,6 +64,9 @@ func (g Messages) Send(
 		if err != nil {
 			return postern.Message{}, nil, err
 		}
+		if err := g.notACommunity(ctx, d, chat); err != nil {
+			return postern.Message{}, nil, err
+		}
 		in, file, err := g.attach(ctx, c, in)
 		if err != nil {
 			return postern.Message{}, nil, err

@@ -18,11 +18,13 @@ type Groups interface {
 	Get(ctx context.Context, chat string) (postern.Group, error)
 	// Unknown returns how many numbers Create and ChangeParticipants have to look up on the network before they add them.
 	Unknown(ctx context.Context, who []string) (int, error)
-	// Create creates a group. The outcomes are those of participants that could not be added; if invite is true, those of
+	// Create creates a group. The outcomes are those of participants that could not be added; if Invite is true, those of
 	// them whose settings forbid it get a message with which they can join.
-	Create(
-		ctx context.Context, subject string, participants []string, invite bool,
-	) (postern.Group, []postern.ParticipantOutcome, error)
+	Create(ctx context.Context, g NewGroup) (postern.Group, []postern.ParticipantOutcome, error)
+	// Subgroups returns the groups of a community.
+	Subgroups(ctx context.Context, chat string) ([]postern.Subgroup, error)
+	// Link makes a group one of a community, or ends that.
+	Link(ctx context.Context, community, chat string, on bool) error
 	// Change changes one thing after the other, and stops at the first that is refused.
 	Change(ctx context.Context, chat string, c postern.GroupChange) error
 	// ChangeParticipants returns one outcome for each participant. invite is as in Create, for those to add.
@@ -42,6 +44,15 @@ type Groups interface {
 	Leave(ctx context.Context, chat string) error
 	// Join uses the code of an invitation. If the account is not in the group afterwards, an administrator has to approve.
 	Join(ctx context.Context, code string) (chat string, err error)
+}
+
+// NewGroup describes a group to create.
+type NewGroup struct {
+	Subject      string
+	Participants []string
+	Invite       bool
+	Community    bool   // it is a community
+	CommunityID  string // of the community to which it belongs; "" for none
 }
 
 // GroupRefused is the error of a request about a group that the network has refused.

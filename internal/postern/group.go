@@ -38,6 +38,22 @@ type GroupSummary struct {
 	Size         int    `json:"size" doc:"Number of members, the account included." example:"3"`
 	Role         string `json:"role" enum:"member,admin,owner" doc:"What the account is in the group." example:"admin"`
 	CreatedAt    Time   `json:"createdAt" format:"date-time" nullable:"true" doc:"When the group was created, by the network's clock." example:"2026-11-21T09:00:00.000Z"`
+	Kind         string `json:"kind" enum:"group,community,announcements" doc:"community: holds groups and is not a chat itself. announcements: the group in which the administrators of a community write to all of its members." example:"group"`
+	CommunityID  Maybe  `json:"communityId" nullable:"true" doc:"The community to which the group belongs; null if it belongs to none." example:"group:120363041234567899"`
+}
+
+// The kinds of groups.
+const (
+	PlainGroup         = "group"
+	CommunityGroup     = "community"
+	AnnouncementsGroup = "announcements"
+)
+
+// Subgroup is a group of a community.
+type Subgroup struct {
+	ChatID  string `json:"chatId" doc:"The chat of the group. The account may not be in it." example:"group:120363041234567890"`
+	Subject string `json:"subject" doc:"Name of the group." example:"Support"`
+	Kind    string `json:"kind" enum:"group,announcements" doc:"announcements: the group in which the administrators of the community write to all of its members." example:"group"`
 }
 
 // Participant is a member of a group, or somebody who wants to become one.
@@ -255,6 +271,7 @@ func (g Group) differences(after Group) (list []GroupEvent) {
 		"subject": g.Subject == after.Subject, "description": g.Description == after.Description,
 		"announceOnly": g.AnnounceOnly == after.AnnounceOnly, "adminsEdit": g.AdminsEdit == after.AdminsEdit,
 		"joinApproval": g.JoinApproval == after.JoinApproval, "disappearing": g.Disappearing == after.Disappearing,
+		"communityId": g.CommunityID == after.CommunityID,
 	} {
 		if !same {
 			changed = append(changed, name)

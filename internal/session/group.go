@@ -37,6 +37,10 @@ func (l asked) groupRequest(ctx context.Context, r requests.Request) (any, error
 		return gateway.Picture{ID: id, Bytes: picture}, err
 	case gateway.GroupSetPicture:
 		return struct{}{}, g.SetPicture(ctx, in.ChatID, in.Picture)
+	case gateway.GroupSubgroups:
+		return g.Subgroups(ctx, in.ChatID)
+	case gateway.GroupLink:
+		return struct{}{}, l.link(ctx, in)
 	case gateway.GroupLeave:
 		return struct{}{}, g.Leave(ctx, in.ChatID)
 	case gateway.GroupJoin:
@@ -91,7 +95,10 @@ func (l asked) createGroup(ctx context.Context, in gateway.GroupInput) (any, err
 	if err := l.lookUp(ctx, in.Participants); err != nil {
 		return nil, err
 	}
-	g, outcomes, err := l.session.Groups().Create(ctx, in.Subject, in.Participants, in.Invite)
+	g, outcomes, err := l.session.Groups().Create(ctx, network.NewGroup{
+		Subject: in.Subject, Participants: in.Participants, Invite: in.Invite, Community: in.Community,
+		CommunityID: in.CommunityID,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +107,16 @@ func (l asked) createGroup(ctx context.Context, in gateway.GroupInput) (any, err
 	}
 	l.afterEffect(l.note(ctx, postern.GroupNotice{ChatID: g.ChatID, By: l.own(ctx), Seen: &g, Joins: true}))
 	return gateway.CreatedGroup{Group: g, Outcomes: outcomes}, nil
+}
+
+// link makes a group one of a community, or ends that.
+func (l asked) link(ctx context.Context, in gateway.GroupInput) error {
+	err := l.session.Groups().Link(ctx, in.CommunityID, in.ChatID, in.Linked)
+	if err == nil {
+		_, read := l.seen(ctx, in.ChatID, postern.GroupNotice{By: l.own(ctx)})
+		l.afterEffect(read)
+	}
+	return err
 }
 
 // errEffectUnknown means that a request was carried out, and that what it did cannot be shown.

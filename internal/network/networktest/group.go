@@ -23,10 +23,16 @@ func (noGroups) Unknown(context.Context, []string) (int, error) { return 0, nil 
 
 // Create refuses.
 func (noGroups) Create(
-	context.Context, string, []string, bool,
+	context.Context, network.NewGroup,
 ) (postern.Group, []postern.ParticipantOutcome, error) {
 	return postern.Group{}, nil, &network.GroupRefused{Why: network.ErrGroupRefused}
 }
+
+// Subgroups refuses.
+func (noGroups) Subgroups(context.Context, string) ([]postern.Subgroup, error) { return nil, none() }
+
+// Link refuses.
+func (noGroups) Link(context.Context, string, string, bool) error { return none() }
 
 // Change refuses.
 func (noGroups) Change(context.Context, string, postern.GroupChange) error { return none() }

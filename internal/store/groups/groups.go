@@ -2,6 +2,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -32,6 +33,7 @@ func (t Table) List(
 			return err
 		}
 		err := json.Unmarshal([]byte(raw), &g)
+		g.Kind = cmp.Or(g.Kind, postern.PlainGroup) // from before there were others
 		list = append(list, g)
 		return err
 	})
@@ -50,21 +52,20 @@ func (t Table) Subject(
 	return subject, err
 }
 
-// Role returns what the account of a device is in a group; "" if it is not in it.
-func (t Table) Role(
+// Get returns a group that the account of a device is in; the zero value if it is not in it.
+func (t Table) Get(
 	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat string,
-) (role string, err error) {
+) (g postern.GroupSummary, err error) {
 	var raw string
 	err = t.db.One(ctx, `SELECT summary FROM chat_group WHERE workspace_id = $1 AND device_id = $2 AND chat_id = $3
 		AND left_at = 0`, ws, id, chat).Scan(&raw)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
+		return g, nil
 	}
-	var g postern.GroupSummary
 	if err == nil {
 		err = json.Unmarshal([]byte(raw), &g)
 	}
-	return g.Role, err
+	return g, err
 }
 
 // Picture returns which picture of a group was last read, and its file; "" if none was.
@@ -183,6 +184,7 @@ func read(tx *db.Tx, id postern.DeviceID, chat string) (g postern.Group, s stand
 	if err == nil {
 		err = errors.Join(
 			json.Unmarshal([]byte(summary), &g.GroupSummary), json.Unmarshal([]byte(people), &g.Participants))
+		g.Kind = cmp.Or(g.Kind, postern.PlainGroup)
 	}
 	return g, s, true, err
 }

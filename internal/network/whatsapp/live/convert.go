@@ -200,6 +200,7 @@ func Info(info *types.GroupInfo, own postern.Participant) postern.Group {
 		Description:  clip(info.Topic, postern.MaxGroupDescription),
 		AnnounceOnly: info.IsAnnounce, AdminsEdit: info.IsLocked, JoinApproval: info.IsJoinApprovalRequired,
 		Disappearing: int(info.DisappearingTimer), Role: postern.GroupMember, CreatedAt: timeOf(info.GroupCreated),
+		Kind: kindOf(info), CommunityID: postern.Maybe(chatOf(info.LinkedParentJID)),
 	}}
 	for i, p := range info.Participants {
 		if i == maxMembers {
@@ -217,6 +218,16 @@ func Info(info *types.GroupInfo, own postern.Participant) postern.Group {
 	}
 	g.Size = max(len(g.Participants), min(info.ParticipantCount, maxMembers))
 	return g
+}
+
+func kindOf(info *types.GroupInfo) string {
+	switch {
+	case info.IsParent:
+		return postern.CommunityGroup
+	case info.IsDefaultSubGroup:
+		return postern.AnnouncementsGroup
+	}
+	return postern.PlainGroup
 }
 
 // maxMembers is how many members of a group are kept: no group of the network has more.
@@ -296,9 +307,10 @@ func Updates(ctx context.Context, cli *whatsmeow.Client, evt *events.GroupInfo) 
 	}
 	base := network.GroupUpdate{GroupNotice: postern.GroupNotice{ChatID: chatOf(evt.JID), By: by, At: timeOf(evt.Timestamp)}}
 	var list []network.GroupUpdate
-	if c := changes(evt); c != (postern.GroupChange{}) || evt.MembershipApprovalMode != nil {
+	unclear := evt.MembershipApprovalMode != nil || evt.Link != nil || evt.Unlink != nil
+	if c := changes(evt); c != (postern.GroupChange{}) || unclear {
 		u := base
-		u.Change, u.Unclear = c, evt.MembershipApprovalMode != nil
+		u.Change, u.Unclear = c, unclear
 		list = append(list, u)
 	}
 	for _, p := range []struct {

@@ -75,26 +75,62 @@ type made struct {
 
 // Create creates a group.
 func (g Groups) Create(
-	ctx context.Context, subject string, participants []string, invite bool,
+	ctx context.Context, n network.NewGroup,
 ) (postern.Group, []postern.ParticipantOutcome, error) {
 	m, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (made, error) {
-		people, missing, err := find(ctx, cli, participants, true)
+		people, missing, err := find(ctx, cli, n.Participants, true)
 		if err != nil {
 			return made{}, err
 		}
-		info, err := cli.CreateGroup(ctx, whatsmeow.ReqCreateGroup{Name: subject, Participants: people})
+		ask := whatsmeow.ReqCreateGroup{Name: n.Subject, Participants: people}
+		if ask.IsParent = n.Community; n.CommunityID != "" {
+			ask.LinkedParentJID = address(n.CommunityID)
+		}
+		info, err := cli.CreateGroup(ctx, ask)
 		if err != nil {
 			return made{}, err
 		}
 		failed, in := refused(info.Participants)
 		info.Participants = in
 		list := outcomes(ctx, cli, failed, postern.AddParticipants)
-		if invite {
+		if n.Invite {
 			inviteEach(ctx, cli, info, failed, list)
 		}
 		return made{Info(info, Own(cli)), append(notFound(missing, postern.AddParticipants), list...)}, nil
 	})
 	return m.group, m.outcomes, err
+}
+
+// Subgroups returns the groups of a community.
+func (g Groups) Subgroups(ctx context.Context, chat string) ([]postern.Subgroup, error) {
+	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.Subgroup, error) {
+		found, err := cli.GetSubGroups(ctx, address(chat))
+		list := make([]postern.Subgroup, 0, min(len(found), maxSubgroups))
+		for _, one := range found[:min(len(found), maxSubgroups)] {
+			s := postern.Subgroup{
+				ChatID: chatOf(one.JID), Subject: clip(one.Name, postern.MaxGroupSubject), Kind: postern.PlainGroup,
+			}
+			if one.IsDefaultSubGroup {
+				s.Kind = postern.AnnouncementsGroup
+			}
+			list = append(list, s)
+		}
+		return list, err
+	})
+}
+
+// maxSubgroups is how many groups of a community are listed. Apps allow 100.
+const maxSubgroups = 1000
+
+// Link makes a group one of a community, or ends that.
+func (g Groups) Link(ctx context.Context, community, chat string, on bool) error {
+	_, err := ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) (struct{}, error) {
+		if on {
+			return struct{}{}, cli.LinkGroup(ctx, address(community), address(chat))
+		}
+		return struct{}{}, cli.UnlinkGroup(ctx, address(community), address(chat))
+	})
+	return err
 }
 
 // refused separates the participants that could not be added from the others.
