@@ -25,18 +25,21 @@ type watching struct {
 	subscribed map[string]bool // chats whose people were asked about, and with what success
 }
 
+// showing is a live session that shows others to those who read that.
+type showing struct{ *liveSession }
+
 // readChanged adapts a live session to what is read of its device.
 func readChanged(e *Engine, id postern.DeviceID) {
 	e.mu.Lock()
 	l := e.live[id]
 	e.mu.Unlock()
 	if l != nil {
-		l.adapt()
+		showing{l}.adapt()
 	}
 }
 
 // adapt makes the account available while somebody reads what others show, and asks about those people.
-func (l *liveSession) adapt() {
+func (l showing) adapt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.watching.running {
@@ -51,7 +54,7 @@ func (l *liveSession) adapt() {
 	})
 }
 
-func (l *liveSession) adaptsAgain() bool {
+func (l showing) adaptsAgain() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	again := l.watching.again && !l.closed
@@ -60,7 +63,7 @@ func (l *liveSession) adaptsAgain() bool {
 }
 
 // show does what adapt says once, and tells the readers.
-func (l *liveSession) show() {
+func (l showing) show() {
 	board, w := l.e.g.Sessions.Presence(), &l.watching
 	wanted := board.Wanted(l.id)
 	if wanted.Read != w.available {
@@ -89,7 +92,7 @@ func (l *liveSession) show() {
 }
 
 // subscribe asks about the person of a chat, once for each connection. What fails for now is tried again at the next beat.
-func (l *liveSession) subscribe(chat string) bool {
+func (l showing) subscribe(chat string) bool {
 	w := &l.watching
 	if done, ok := w.subscribed[chat]; ok || len(w.subscribed) >= maxSubscribed {
 		return done
@@ -105,8 +108,8 @@ func (l *liveSession) subscribe(chat string) bool {
 }
 
 // askAbout asks about the person of a chat.
-func (l *liveSession) askAbout(chat string) error {
-	name, err := asked{l}.nameOf(l.ctx, chat)
+func (l showing) askAbout(chat string) error {
+	name, err := asked{l.liveSession}.nameOf(l.ctx, chat)
 	if err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (l asked) showTyping(ctx context.Context, in gateway.ContactInput) error {
 }
 
 // goesDark tells readers that nothing is reported any more.
-func (l *liveSession) goesDark() {
+func (l showing) goesDark() {
 	l.e.g.Sessions.Presence().Publish(l.id, presence.Update{Watching: &postern.Watching{NotWatched: []string{}}})
 }
 
@@ -157,13 +160,13 @@ func (h *host) shown(u network.Update) {
 	}
 	select {
 	case l.updates <- u:
-		l.handOn()
+		showing{l}.handOn()
 	default:
 	}
 }
 
 // handOn begins to hand on the updates that wait, unless that is under way.
-func (l *liveSession) handOn() {
+func (l showing) handOn() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.handing || l.closed {
@@ -173,7 +176,7 @@ func (l *liveSession) handOn() {
 	l.e.running.Go(l.handOnAll)
 }
 
-func (l *liveSession) handOnAll() {
+func (l showing) handOnAll() {
 	for {
 		select {
 		case u := <-l.updates:
@@ -193,7 +196,7 @@ func (l *liveSession) handOnAll() {
 }
 
 // readable returns an update with our names of the chat and of the person; ok is false if it is not for the device.
-func (l *liveSession) readable(ctx context.Context, u network.Update) (out presence.Update, ok bool) {
+func (l showing) readable(ctx context.Context, u network.Update) (out presence.Update, ok bool) {
 	d, err := l.settings.now(ctx)
 	if err != nil {
 		return out, false

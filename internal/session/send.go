@@ -107,7 +107,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 	e.running.Go(l.listGroups)
 	e.running.Go(l.nameChannels)
 	l.carryOut()
-	l.adapt()
+	showing{l}.adapt()
 }
 
 // goDark stops the sending of a device whose connection has ended.
@@ -119,7 +119,7 @@ func (e *Engine) goDark(id postern.DeviceID) {
 	if l != nil {
 		e.liveChange(-1)
 		l.stop(0)
-		l.goesDark()
+		showing{l}.goesDark()
 	}
 }
 
