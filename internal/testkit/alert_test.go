@@ -123,6 +123,17 @@ func TestOperatorsAreTold(t *testing.T) {
 	})
 }
 
+// goesDown links a device, which then loses its connection until the vendor's fault ends. The alert of a device that takes
+// long to connect would be another one.
+func goesDown(t *testing.T, k *testkit.Kit, c *testkit.Client, number string) postern.Device {
+	t.Helper()
+	d := c.Link(number)
+	if err := k.VendorOf(c.Workspace).Fault(t.Context(), number, "offline:3600"); err != nil {
+		t.Fatal(err)
+	}
+	return c.Await(d.ID, postern.Disconnected)
+}
+
 // The people of a workspace are told of their devices alone, at the address and by mail as they have chosen. An address
 // that refuses alerts holds up nobody, and the dashboard learns why.
 func TestWorkspacesAreTold(t *testing.T) {
@@ -131,6 +142,7 @@ func TestWorkspacesAreTold(t *testing.T) {
 		k.Config.AlertAfter = time.Second
 		mails := k.BootWithMail()
 		first, second := k.Workspace("growth"), k.Workspace("growth")
+		d, e := goesDown(t, k, first, phone), goesDown(t, k, second, "+15550000002")
 		refusing, other := &told{refuse: true}, &told{}
 		members, by := k.People(), access.Operator()
 		for c, to := range map[*testkit.Client]*told{first: refusing, second: other} {
@@ -157,18 +169,10 @@ func TestWorkspacesAreTold(t *testing.T) {
 				return err == nil && s.Reason == want && (s.FailedAt > 0) == (want != ""), s
 			})
 		}
-		d := first.Link(phone)
-		if err := k.Vendor.Fault(t.Context(), phone, "offline:3600"); err != nil {
-			t.Fatal(err)
-		}
 		if m := mails.Next(t); m.To != "ada@example.com" || !strings.Contains(m.Text, "is not connected") {
 			t.Errorf("the mail is %+v", m)
 		}
 		reason("status")
-		e := second.Link("+15550000002")
-		if err := k.VendorOf(second.Workspace).Fault(t.Context(), "+15550000002", "offline:3600"); err != nil {
-			t.Fatal(err)
-		}
 		other.wait(t, "began device-down "+string(e.ID))
 		refusing.change(false, nil)
 		refusing.wait(t, "began device-down "+string(d.ID))
@@ -176,7 +180,7 @@ func TestWorkspacesAreTold(t *testing.T) {
 		if err := members.Alerts.SetURL(t.Context(), by, first.Workspace, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.Vendor.Fault(t.Context(), phone, "offline:0"); err != nil {
+		if err := k.VendorOf(first.Workspace).Fault(t.Context(), phone, "offline:0"); err != nil {
 			t.Fatal(err)
 		}
 		if m := mails.Next(t); m.To != "ada@example.com" || !strings.Contains(m.Text, "Over: ") {
