@@ -118,12 +118,16 @@ func (c *conn) identified(people []store.LIDMapping) {
 	}
 }
 
+// mostSeen is how many people the host is told of at a time, so that messages need not wait for a whole group.
+const mostSeen = 500
+
 func (c *conn) tellSeen(ctx context.Context) {
 	defer c.calls.Leave()
 	for {
 		c.mu.Lock()
-		list := c.seen
-		c.seen, c.told = nil, len(list) > 0
+		n := min(len(c.seen), mostSeen)
+		list := c.seen[:n]
+		c.seen, c.told = c.seen[n:], n > 0
 		c.mu.Unlock()
 		if len(list) == 0 {
 			return
