@@ -127,7 +127,9 @@ func (c *conn) tellSeen(ctx context.Context) {
 		c.mu.Lock()
 		n := min(len(c.seen), mostSeen)
 		list := c.seen[:n]
-		c.seen, c.told = c.seen[n:], n > 0
+		if c.seen, c.told = c.seen[n:], n > 0; len(c.seen) == 0 {
+			c.seen = nil // not the array of a large group
+		}
 		c.mu.Unlock()
 		if len(list) == 0 {
 			return
