@@ -47,7 +47,7 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	}
 	for _, c := range list.Data {
 		m := messageOf(*c.LatestMessage, names, gistLength)
-		m.Unread = c.UnreadCount
+		m.Unread, m.Archived, m.Muted = c.UnreadCount, c.Archived, c.Muted
 		m.Labels = labelNames(c.Labels)
 		switch m.Name = string(c.Name); c.Kind {
 		case postern.GroupChat:
@@ -121,6 +121,9 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	}
 	if len(list.Data) == 0 && !reachable {
 		return postern.Errorf(postern.NotFound, "this conversation does not exist")
+	}
+	if err := d.addSettings(r, v, &view); err != nil {
+		return err
 	}
 	view.Send, view.Draft = reachable && v.may(postern.MessagesWrite), fresh(view.Draft)
 	if err := d.choose(r, v, &view); err != nil {
@@ -232,6 +235,9 @@ func (d chats) post(w http.ResponseWriter, r *http.Request, v visit) error {
 	if do == "" || do == "reply" {
 		return d.reply(w, r, v)
 	}
+	if said := settingSaid(do); said != "" {
+		return d.set(w, r, v, do, said)
+	}
 	m, err := d.chosen(r, v, postern.MessageID(r.PostFormValue("message")))
 	if err != nil {
 		return err
@@ -248,6 +254,53 @@ func (d chats) post(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	return d.done(w, r, said, chatPath(m.DeviceID, m.ChatID)+"#m-"+string(m.ID))
+}
+
+// addSettings adds what the account has set for a conversation with a person or in a group.
+func (d chats) addSettings(r *http.Request, v visit, view *page.ChatView) error {
+	if id, err := postern.ParseChat(view.Chat); err != nil || !postern.IsDirect(id) && !postern.IsGroup(id) {
+		return nil //nolint:nilerr // nothing can be set for it
+	}
+	c, err := d.g.Chats.Get(r.Context(), v.caller, postern.DeviceID(view.Device), view.Chat)
+	if err != nil && postern.ReasonOf(err) != postern.NotFound { // it has no messages yet
+		return err
+	}
+	view.Archived, view.Muted, view.Settings = c.Archived, c.Muted, v.may(postern.MessagesWrite)
+	return nil
+}
+
+// settingSaid is what is said when the settings of a conversation were changed; "" for other actions.
+func settingSaid(do string) string {
+	return map[string]string{
+		"read": "The conversation is being marked as read.", "archive": "The conversation was archived.",
+		"unarchive": "The conversation is no longer archived.", "mute": "The conversation was muted.",
+		"unmute": "The conversation is no longer muted.",
+	}[do]
+}
+
+// set marks the conversation as read, or changes what the account has set for it.
+func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said string) error {
+	device, chat := chatIn(r)
+	var err error
+	switch do {
+	case "read":
+		_, err = d.g.Chats.MarkRead(r.Context(), v.caller, device, chat)
+	case "archive", "unarchive":
+		_, err = d.g.Chats.Archive(r.Context(), v.caller, device, chat, do == "archive")
+	case "mute":
+		_, err = d.g.Chats.Mute(r.Context(), v.caller, device, chat, postern.MutedForEver)
+	case "unmute":
+		_, err = d.g.Chats.Mute(r.Context(), v.caller, device, chat, 0)
+	}
+	switch postern.ReasonOf(err) {
+	case postern.DeviceNotConnected, postern.NetworkTimeout, postern.NetworkRefused:
+		draft := page.Draft{Problem: word(err.Error()) + "."}
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(w, r, said, chatPath(device, chat))
 }
 
 func isImpossible(err error) bool {

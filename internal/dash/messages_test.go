@@ -319,6 +319,35 @@ func TestLocationIsShownAsText(t *testing.T) {
 	}
 }
 
+// Who may write sees the buttons of a conversation. Without a session, archiving fails with its reason.
+func TestConversationHasButtonsForWriters(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "Ada", "Hello")
+	talk := "/messages/chats/" + string(d.ID) + "/" + contact
+	c.says(talk, "Mark as read", "Archive", "Mute")
+	c.want(c.post(talk, url.Values{"do": {"read"}}), http.StatusSeeOther, talk)
+	if p := c.get("/messages/chats?device=" + string(d.ID)); strings.Contains(p.body, "unread") {
+		t.Error("the conversation is not read")
+	}
+	if err := s.g.Sessions.SetState(t.Context(), d.ID, gateway.SessionState{Status: postern.Disconnected}); err != nil {
+		t.Fatal(err)
+	}
+	if p := c.post(talk, url.Values{"do": {"archive"}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, "The device is disconnected") {
+		t.Errorf("archiving is answered %d %s", p.status, p.body)
+	}
+	s.as(postern.Viewer)
+	if p := c.get(talk); p.status != http.StatusOK || strings.Contains(p.body, "Mark as read") {
+		t.Errorf("a viewer is shown the buttons (status %d)", p.status)
+	}
+	if p := c.post(talk, url.Values{"do": {"read"}}); p.status != http.StatusForbidden {
+		t.Errorf("a viewer's mark is answered %d", p.status)
+	}
+}
+
 func TestAConversationIsAnsweredByHand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

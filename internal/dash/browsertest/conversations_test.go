@@ -227,3 +227,44 @@ func TestMessagesAreFoundByWords(t *testing.T) {
 		t.Error("the message that was found is not on the screen")
 	}
 }
+
+// A conversation is marked as read, archived and muted with its buttons, and the list shows that; each has a way back.
+func TestConversationIsPutAway(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
+	c := api(t, k)
+	c.Call("POST", "/v1/sandbox"+device+"/inbound", map[string]any{"from": contact, "body": "Hello"}, 200, nil)
+	b.goTo("/messages/chats")
+	b.awaits("1 unread")
+	presses := func(do, said string) {
+		t.Helper()
+		b.goTo(talkOf(device))
+		b.press(`main form:has(input[value="` + do + `"]) button`)
+		b.awaits(said)
+	}
+	presses("read", "The conversation is being marked as read.")
+	presses("archive", "The conversation was archived.")
+	presses("mute", "The conversation was muted.")
+	b.sees("Unarchive")
+	b.looks("chat-away")
+	b.goTo("/messages/chats")
+	for _, text := range []string{"Archived", "Muted"} {
+		b.sees(text)
+	}
+	if strings.Contains(b.text(), "unread") {
+		t.Error("the conversation is not read")
+	}
+	var one postern.Chat
+	path := "/v1" + device + "/chats/" + url.PathEscape(contact)
+	if c.Call("GET", path, nil, 200, &one); !one.Archived || !one.Muted || one.UnreadCount != 0 {
+		t.Errorf("the chat is %+v", one)
+	}
+	presses("unarchive", "The conversation is no longer archived.")
+	presses("unmute", "The conversation is no longer muted.")
+	if c.Call("GET", path, nil, 200, &one); one.Archived || one.Muted {
+		t.Errorf("the chat is %+v", one)
+	}
+}

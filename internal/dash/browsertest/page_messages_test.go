@@ -61,6 +61,8 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 	}
 	unread := other
 	unread.Unread, unread.Labels = 12, []string{"New customer", strings.Repeat("A long name ", 8), "and 3 more"}
+	put := other // away
+	put.Archived, put.Muted = true, true
 	way := []WayStep{
 		{Title: "Accepted", Text: "It is kept here.", At: at, Kind: "done"},
 		{Title: "The message was handed to the network", Kind: "now"},
@@ -126,7 +128,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{
 			"chats",
 			Chats(f, ChatsView{
-				Device: "dev_1", Devices: devices[1:], Chats: []Message{in, failed, unread},
+				Device: "dev_1", Devices: devices[1:], Chats: []Message{in, failed, unread, put},
 				More: "/messages/chats?after=x",
 				Live: "/messages/chats", Send: true,
 			}),
@@ -136,7 +138,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 			ChatPage(f, ChatView{
 				Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Name: "Ada",
 				Messages: []Message{in, out, failed, other}, Older: "/messages/chats/dev_1/x?after=x", Newest: true,
-				Send: true, Draft: Draft{Key: "K", Body: Field{"", "Write something."}},
+				Send: true, Draft: Draft{Key: "K", Body: Field{"", "Write something."}}, Settings: true, Archived: true,
 			}),
 		},
 		{"chat-kinds", ChatPage(f, kindsView(in, out))},

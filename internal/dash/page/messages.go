@@ -50,6 +50,8 @@ type Message struct {
 	Wrong     string // why it could not be read, as a sentence; "": it could
 	May       May
 	Unread    int      // in a list of conversations: how many messages nobody has read
+	Archived  bool     // in a list of conversations
+	Muted     bool     // in a list of conversations
 	Labels    []string // in a list of conversations: those of the conversation
 }
 
@@ -190,7 +192,10 @@ type ChatView struct {
 	Older      string    // where those before are; "": there are none
 	Newest     bool      // this is the newest part, which is polled
 	Send       bool      // the person may write
-	Mode       string    // what is done with About: "reply", "edit", "vote", "delete", or "options" to choose; "": nothing
+	Settings   bool      // the person may mark the conversation as read, archive and mute it
+	Archived   bool
+	Muted      bool
+	Mode       string // what is done with About: "reply", "edit", "vote", "delete", or "options" to choose; "": nothing
 	About      Message
 }
 
