@@ -1,7 +1,7 @@
 // Package alert tells people, once each, that something is wrong with a device or a webhook endpoint, and once more when
 // that has ended: the operator of the server, of all workspaces, and those whom a workspace has chosen, of theirs. What
-// each of them was told is stored, so that a restart does not tell it again. Whoever cannot be told is tried again,
-// without holding up others.
+// each of them was told is stored, so that a restart does not tell it again. A report that fails is repeated, and
+// does not hold up others.
 package alert
 
 import (

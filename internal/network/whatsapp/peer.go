@@ -122,7 +122,6 @@ func (c *conn) identified(people []store.LIDMapping) {
 const mostSeen = 500
 
 func (c *conn) tellSeen(ctx context.Context) {
-	defer c.calls.Leave()
 	for {
 		c.mu.Lock()
 		n := min(len(c.seen), mostSeen)
@@ -132,10 +131,14 @@ func (c *conn) tellSeen(ctx context.Context) {
 		}
 		c.mu.Unlock()
 		if len(list) == 0 {
+			c.calls.Leave()
 			return
 		}
 		if err := c.update(ctx, network.Identified{People: list}); err != nil {
 			c.log.DebugContext(ctx, "the host did not store who is who", "error", err)
+		}
+		if c.calls.Leave(); !c.calls.Enter() { // the connection is ending, and need not wait for the rest
+			return
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (r *labelReader) add(m appstate.Mutation) {
 // maxAddress is how long the address of a chat can be.
 const maxAddress = 100
 
-// labelOf returns what a change says of a label. What apps make of themselves, such as the list of unread chats, is none.
+// labelOf returns what a change says of a label. Lists that apps make, such as that of unread chats, are not labels.
 func labelOf(id string, a *waSyncAction.LabelEditAction, set bool) postern.LabelEdit {
 	l := postern.LabelEdit{Label: postern.Label{ID: id}, Deleted: true}
 	name, _ := content.Cut(content.Name(" "+a.GetName()), postern.MaxLabelName) // "-" is a name here
