@@ -136,11 +136,11 @@ func TestProxyIsNeverShown(t *testing.T) {
 	if err != nil || len(d.Proxy) == 0 || strings.Contains(string(d.Proxy), canary) {
 		t.Errorf("the proxy is kept as %q (%v)", d.Proxy, err)
 	}
-	if url, err := s.g.Sessions.ProxyOf(d); err != nil || url != "socks5://user:"+canary+"@proxy.test:1080" {
+	if url, err := s.g.Sessions.ProxyOf(&d); err != nil || url != "socks5://user:"+canary+"@proxy.test:1080" {
 		t.Errorf("the engine reads %q, %v", url, err)
 	}
 	d.ID = "dev_other"
-	if url, err := s.g.Sessions.ProxyOf(d); err == nil {
+	if url, err := s.g.Sessions.ProxyOf(&d); err == nil {
 		t.Errorf("a proxy of another device opens: %q", url)
 	}
 	mine.do("PATCH", target, `{"proxyUrl":null}`).want(http.StatusOK, "")

@@ -310,7 +310,7 @@ func (g Sessions) Confirm(ctx context.Context, d postern.Device, r Receipt) erro
 // ProxyOf returns the URL of the proxy for a device's connection to the network; "" means
 // a direct connection. If it cannot be decrypted, that is an error: a direct connection
 // would reveal the server's own address.
-func (g Sessions) ProxyOf(d postern.Device) (string, error) {
+func (g Sessions) ProxyOf(d *postern.Device) (string, error) {
 	if len(d.Proxy) == 0 {
 		return "", nil
 	}

@@ -16,7 +16,7 @@ import (
 
 // connect runs one connection until it ends, and returns how long to wait before
 // the next one.
-func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
+func (e *Engine) connect(ctx context.Context, s *supervisor, d *postern.Device) time.Duration {
 	defer e.probation.settle(d.ID)
 	if isQuarantined(d) {
 		return quarantineWait
@@ -41,7 +41,7 @@ func (e *Engine) connect(ctx context.Context, s *supervisor, d postern.Device) t
 	set := e.settingsOf(d)
 	defer set.close()
 	h := &host{
-		e: e, d: d, session: conn, settings: set, pacer: e.takePacer(d.ID), proxy: proxy,
+		e: e, d: *d, session: conn, settings: set, pacer: e.takePacer(d.ID), proxy: proxy,
 		opened: release, proven: s.backoff.Reset, mark: e.box.Mark(string(d.ID)),
 	}
 	defer h.mark.Release()
@@ -82,7 +82,7 @@ func (e *Engine) admit(ctx context.Context) (release func(), err error) {
 }
 
 // ended records why a connection ended and decides when to try again.
-func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err error) time.Duration {
+func (e *Engine) ended(ctx context.Context, s *supervisor, d *postern.Device, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0 // the engine ended it
 	}
@@ -103,7 +103,7 @@ func (e *Engine) ended(ctx context.Context, s *supervisor, d postern.Device, err
 	return e.wait(ctx, s, d, end)
 }
 
-func (e *Engine) wait(ctx context.Context, s *supervisor, d postern.Device, end *network.Ended) time.Duration {
+func (e *Engine) wait(ctx context.Context, s *supervisor, d *postern.Device, end *network.Ended) time.Duration {
 	switch end.Status {
 	case postern.LoggedOut, postern.Banned:
 		if err := e.driver.Forget(ctx, d.Account); err != nil {

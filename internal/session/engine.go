@@ -248,7 +248,7 @@ func (e *Engine) tell(d postern.Device) bool {
 	defer e.mu.Unlock()
 	s := e.supervisors[d.ID]
 	if s != nil {
-		s.desire(d)
+		s.desire(&d)
 	}
 	return s != nil
 }

@@ -120,7 +120,7 @@ func TestChatGoesOnWithoutItsFile(t *testing.T) {
 func TestFileOfAMessageDecryptedLaterIsFetched(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()
-		set := w.engine.settingsOf(w.device(d.ID))
+		set := w.engine.settingsOf(new(w.device(d.ID)))
 		defer set.close()
 		h := &host{e: w.engine, d: w.device(d.ID), settings: set}
 		for _, u := range []network.Update{

@@ -16,8 +16,8 @@ import (
 )
 
 // link serves the open link attempt of a device until it ends.
-func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
-	l, open, err := e.g.Sessions.OpenLink(ctx, d)
+func (e *Engine) link(ctx context.Context, d *postern.Device) time.Duration {
+	l, open, err := e.g.Sessions.OpenLink(ctx, *d)
 	if err != nil {
 		e.log.WarnContext(ctx, "read a link attempt", "device", d.ID, "error", err)
 		return storeRetryWait
@@ -50,7 +50,7 @@ func (e *Engine) link(ctx context.Context, d postern.Device) time.Duration {
 		e.log.WarnContext(ctx, "begin a link attempt anew", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
-	h := &linkHost{e: e, d: d, link: l, proxy: proxy, mark: e.box.Mark(string(d.ID))}
+	h := &linkHost{e: e, d: *d, link: l, proxy: proxy, mark: e.box.Mark(string(d.ID))}
 	defer h.mark.Release()
 	err = e.driver.Link(ctx, h, l.PhoneNumber)
 	return e.linkEnded(ctx, d, h, err)
@@ -61,7 +61,7 @@ var errTimeOver = errors.New("the time of the link attempt is over")
 
 // leaveFirst unlinks the previous account of a device before it is linked again.
 // gone is false if the network has not answered yet.
-func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkRow) (wait time.Duration, gone bool) {
+func (e *Engine) leaveFirst(ctx context.Context, d *postern.Device, l store.LinkRow) (wait time.Duration, gone bool) {
 	err := e.dissolve(ctx, d)
 	if err == nil {
 		err = e.db.Links.DropAccount(ctx, d.WorkspaceID, d.ID, d.Account)
@@ -81,13 +81,13 @@ func (e *Engine) leaveFirst(ctx context.Context, d postern.Device, l store.LinkR
 // extends the time), or when the attempt has ended, even if another one was opened
 // at once. An attempt that was linked ends by itself, because the driver must
 // finish the exchange with the network.
-func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.LinkRow, end context.CancelCauseFunc) {
+func (e *Engine) whilePending(ctx context.Context, d *postern.Device, l store.LinkRow, end context.CancelCauseFunc) {
 	changes := e.g.Sessions.WatchLink(d.ID)
 	defer changes.Close()
 	over := time.NewTimer(timeLeft(e.db, l))
 	defer over.Stop()
 	for {
-		now, open, err := e.g.Sessions.OpenLink(ctx, d)
+		now, open, err := e.g.Sessions.OpenLink(ctx, *d)
 		switch {
 		case err != nil:
 		case now.ID != l.ID || !open && now.Status != postern.LinkLinked:
@@ -112,11 +112,11 @@ func (e *Engine) whilePending(ctx context.Context, d postern.Device, l store.Lin
 
 // resumeLink finishes an attempt that a crash interrupted after the scan: if the
 // keys are stored, the device is linked.
-func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkRow) time.Duration {
+func (e *Engine) resumeLink(ctx context.Context, d *postern.Device, l store.LinkRow) time.Duration {
 	_, err := e.driver.Open(ctx, l.Account)
 	switch {
 	case err == nil:
-		err = e.g.Sessions.Linked(ctx, d, l, l.Account, l.Number, "")
+		err = e.g.Sessions.Linked(ctx, *d, l, l.Account, l.Number, "")
 	case errors.Is(err, network.ErrUnknownAccount):
 		err = e.g.Sessions.EndLink(ctx, l, postern.LinkFailed, "interrupted")
 	}
@@ -127,7 +127,7 @@ func (e *Engine) resumeLink(ctx context.Context, d postern.Device, l store.LinkR
 	return 0
 }
 
-func (e *Engine) linkEnded(ctx context.Context, d postern.Device, h *linkHost, err error) time.Duration {
+func (e *Engine) linkEnded(ctx context.Context, d *postern.Device, h *linkHost, err error) time.Duration {
 	if err == nil {
 		e.log.InfoContext(ctx, "device linked", "device", d.ID, "workspace", d.WorkspaceID, "link", h.link.ID)
 		return 0
@@ -160,8 +160,8 @@ func timeLeft(db *store.Store, l store.LinkRow) time.Duration {
 }
 
 // hasTime reports whether an attempt whose codes have expired has time for more.
-func (e *Engine) hasTime(ctx context.Context, d postern.Device, l store.LinkRow) bool {
-	now, open, err := e.g.Sessions.OpenLink(ctx, d)
+func (e *Engine) hasTime(ctx context.Context, d *postern.Device, l store.LinkRow) bool {
+	now, open, err := e.g.Sessions.OpenLink(ctx, *d)
 	return err == nil && open && now.ID == l.ID && timeLeft(e.db, now) >= codesAgain
 }
 

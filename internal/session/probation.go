@@ -13,7 +13,7 @@ import (
 )
 
 // isQuarantined reports whether a device must not be connected.
-func isQuarantined(d postern.Device) bool { return d.Crashes >= store.MaxCrashes }
+func isQuarantined(d *postern.Device) bool { return d.Crashes >= store.MaxCrashes }
 
 // suspects returns the devices that a crash of the previous process may be due to: those
 // for which it was processing something, if it crashed in the code that does so. A process
@@ -43,8 +43,8 @@ func (e *Engine) blame(ctx context.Context) error {
 	}
 	for _, d := range list {
 		e.log.ErrorContext(ctx, "the previous process crashed while it processed what the network sent to a device",
-			"device", d.ID, "workspace", d.WorkspaceID, "crashes", d.Crashes, "quarantined", isQuarantined(d))
-		if !isQuarantined(d) || d.Desired != postern.WantConnect {
+			"device", d.ID, "workspace", d.WorkspaceID, "crashes", d.Crashes, "quarantined", isQuarantined(&d))
+		if !isQuarantined(&d) || d.Desired != postern.WantConnect {
 			continue
 		}
 		state := gateway.SessionState{Status: postern.Disconnected, Reason: gateway.Quarantined}

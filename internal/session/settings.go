@@ -20,9 +20,9 @@ type settings struct {
 	stale  bool
 }
 
-func (e *Engine) settingsOf(d postern.Device) *settings {
+func (e *Engine) settingsOf(d *postern.Device) *settings {
 	// Stale at first, because d was read before the listener existed.
-	return &settings{e: e, id: d.ID, changed: e.db.Listen(store.DeviceChanged, string(d.ID)), device: d, stale: true}
+	return &settings{e: e, id: d.ID, changed: e.db.Listen(store.DeviceChanged, string(d.ID)), device: *d, stale: true}
 }
 
 func (s *settings) close() { s.changed.Close() }

@@ -40,7 +40,7 @@ func newSupervisor(id postern.DeviceID) *supervisor {
 //
 // A new turn of the device ends the current action even if the desired state is
 // the same.
-func (s *supervisor) desire(d postern.Device) {
+func (s *supervisor) desire(d *postern.Device) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
@@ -59,7 +59,7 @@ func (s *supervisor) seen() int {
 
 // begin records the action that is about to start. It reports false if the desired
 // state has changed since version was read.
-func (s *supervisor) begin(ctx context.Context, version int, d postern.Device) (doing context.Context, ok bool) {
+func (s *supervisor) begin(ctx context.Context, version int, d *postern.Device) (doing context.Context, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.version != version {
@@ -116,7 +116,7 @@ func (e *Engine) dismiss(s *supervisor) {
 // there may be more to do.
 func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	version := s.seen()
-	d, err := e.db.Devices.ForEngine(ctx, s.id)
+	d, err := e.device(ctx, s.id)
 	if postern.ReasonOf(err) == postern.NotFound {
 		return e.retire(s, version) // the device was deleted
 	}
@@ -139,6 +139,15 @@ func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	return postern.Sleep(doing, wait) == nil || ctx.Err() == nil
 }
 
+// device reads a device. The functions that wait while a session lasts share it: with a copy in each of them, the stack
+// of every connected device would be twice as large. The same would happen if this function became part of its caller.
+//
+//go:noinline
+func (e *Engine) device(ctx context.Context, id postern.DeviceID) (*postern.Device, error) {
+	d, err := e.db.Devices.ForEngine(ctx, id)
+	return &d, err
+}
+
 // retire ends the supervisor if nothing has changed since version was read.
 func (e *Engine) retire(s *supervisor, version int) (more bool) {
 	e.mu.Lock()
@@ -152,7 +161,7 @@ func (e *Engine) retire(s *supervisor, version int) (more bool) {
 
 // act works towards the desired state and returns how long to wait before the next
 // look. A panic costs this device one attempt, and other devices nothing.
-func (e *Engine) act(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
+func (e *Engine) act(ctx context.Context, s *supervisor, d *postern.Device) (wait time.Duration, done bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.log.ErrorContext(ctx, "a session panicked", "device", d.ID, "panic", fmt.Sprintf("%T", p))

@@ -13,12 +13,12 @@ import (
 
 // unlink removes a device's link at the vendor. It is repeated until the vendor
 // has answered.
-func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) time.Duration {
+func (e *Engine) unlink(ctx context.Context, s *supervisor, d *postern.Device) time.Duration {
 	if err := e.dissolve(ctx, d); err != nil {
 		e.log.WarnContext(ctx, "unlink a device", "device", d.ID, "error", err)
 		return s.backoff.NextBackOff()
 	}
-	if err := e.g.Sessions.Unlinked(ctx, d); err != nil {
+	if err := e.g.Sessions.Unlinked(ctx, *d); err != nil {
 		e.log.WarnContext(ctx, "record that a device is unlinked", "device", d.ID, "error", err)
 		return storeRetryWait
 	}
@@ -30,7 +30,7 @@ func (e *Engine) unlink(ctx context.Context, s *supervisor, d postern.Device) ti
 // are deleted even if the vendor cannot be reached. The keys stay until the vendor
 // has answered, because the link cannot be removed without them. done is true when
 // nothing is left.
-func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (wait time.Duration, done bool) {
+func (e *Engine) remove(ctx context.Context, s *supervisor, d *postern.Device) (wait time.Duration, done bool) {
 	unlinked := e.unlinkDeleted(ctx, d)
 	purged, err := e.purge(ctx, d.ID)
 	switch {
@@ -48,7 +48,7 @@ func (e *Engine) remove(ctx context.Context, s *supervisor, d postern.Device) (w
 
 // unlinkDeleted removes the link of a deleted device. It reports false if the
 // vendor has not answered.
-func (e *Engine) unlinkDeleted(ctx context.Context, d postern.Device) bool {
+func (e *Engine) unlinkDeleted(ctx context.Context, d *postern.Device) bool {
 	if d.Account == "" {
 		return true
 	}
@@ -75,7 +75,7 @@ func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.P
 // dissolve connects once more to remove the companion from the account, and
 // removes the keys. It succeeds if the account has been removed already. The link of a
 // quarantined device stays at the vendor, because its connection would end the process.
-func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
+func (e *Engine) dissolve(ctx context.Context, d *postern.Device) error {
 	if d.Account == "" {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (e *Engine) dissolve(ctx context.Context, d postern.Device) error {
 	return e.driver.Forget(ctx, d.Account)
 }
 
-func (e *Engine) leave(ctx context.Context, d postern.Device, conn network.Session, proxy string) error {
+func (e *Engine) leave(ctx context.Context, d *postern.Device, conn network.Session, proxy string) error {
 	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
 	defer cancel()
 	h := leaving{make(chan struct{}, 1), proxy, e.box.Mark(string(d.ID)), string(d.WorkspaceID)}
