@@ -154,45 +154,43 @@ func (l showing) goesDark() {
 
 // shown hands on what others show. It never waits: what cannot be handed on at once is left out.
 func (h *host) shown(u network.Update) {
-	l := h.liveNow()
-	if l == nil {
-		return
-	}
-	select {
-	case l.updates <- u:
-		showing{l}.handOn()
-	default:
+	if l := h.liveNow(); l != nil {
+		showing{l}.handOn(u)
 	}
 }
 
-// handOn begins to hand on the updates that wait, unless that is under way.
-func (l showing) handOn() {
+// handOn queues an update, and begins to hand on those that wait, unless that is under way.
+func (l showing) handOn(u network.Update) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.handing || l.closed {
+	if l.closed || len(l.updates) == maxShown {
 		return
 	}
-	l.handing = true
-	l.e.running.Go(l.handOnAll)
+	l.updates = append(l.updates, u)
+	if !l.handing {
+		l.handing = true
+		l.e.running.Go(l.handOnAll)
+	}
 }
 
 func (l showing) handOnAll() {
-	for {
-		select {
-		case u := <-l.updates:
-			if out, ok := l.readable(l.ctx, u); ok {
-				l.e.g.Sessions.Presence().Publish(l.id, out)
-			}
-		default:
-			l.mu.Lock()
-			over := len(l.updates) == 0
-			l.handing = !over
-			l.mu.Unlock()
-			if over {
-				return
-			}
+	for u, ok := l.next(); ok; u, ok = l.next() {
+		if out, ok := l.readable(l.ctx, u); ok {
+			l.e.g.Sessions.Presence().Publish(l.id, out)
 		}
 	}
+}
+
+// next takes the oldest update that waits; ok is false if there are none.
+func (l showing) next() (u network.Update, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.handing = len(l.updates) > 0; !l.handing {
+		l.updates = nil // most devices show nothing to anybody, and need no room for it
+		return nil, false
+	}
+	u, l.updates = l.updates[0], l.updates[1:]
+	return u, true
 }
 
 // readable returns an update with our names of the chat and of the person; ok is false if it is not for the device.

@@ -39,8 +39,8 @@ type liveSession struct {
 	listed    atomic.Bool  // they are known
 
 	watching watching
-	updates  chan network.Update // of others, to be handed on to who reads them
-	handing  bool                // that is under way
+	updates  []network.Update // of others, to be handed on to who reads them
+	handing  bool             // that is under way
 
 	looked map[string]bool // channels whose names were looked for
 
@@ -94,8 +94,7 @@ func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p
 		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
 		retry: map[postern.MessageID]resend{}, turns: newTurns(), batch: sendBatch,
 		files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
-		updates: make(chan network.Update, maxShown),
-		loads:   downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
+		loads: downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
 	}
 	e.mu.Lock()
 	e.live[id] = l
