@@ -12,6 +12,7 @@ import (
 type Sample struct {
 	At          time.Duration // since the first one
 	Own         float64       // MiB of memory that it has taken
+	Runtime     float64       // MiB that Go's runtime holds; the rest of Own is SQLite's
 	Files       float64       // MiB of the program and other files that are in memory, which the system may drop
 	Goroutines  float64
 	Descriptors float64
@@ -31,6 +32,7 @@ type curve struct {
 func curves() []curve {
 	return []curve{
 		{"own memory, MiB", func(s Sample) float64 { return s.Own }},
+		{"of Go's runtime, MiB", func(s Sample) float64 { return s.Runtime }},
 		{"files in memory, MiB", func(s Sample) float64 { return s.Files }},
 		{"goroutines", func(s Sample) float64 { return s.Goroutines }},
 		{"descriptors", func(s Sample) float64 { return s.Descriptors }},
@@ -71,6 +73,8 @@ func Growth(list []Sample) error {
 	return all
 }
 
+const soakRows = 15 // samples that a table shows
+
 // SoakTable describes a run in Markdown.
 func SoakTable(list []Sample) string {
 	var s strings.Builder
@@ -79,14 +83,24 @@ func SoakTable(list []Sample) string {
 		first, last := c.thirds(list)
 		fmt.Fprintf(&s, "| %s | %.1f | %.1f | %.2f | %.2f |\n", c.name, first, last, last/first, SoakLimit)
 	}
-	fmt.Fprintf(&s, "\n| after | messages | own memory, MiB | files in memory, MiB | goroutines | descriptors |\n|---|---|---|---|---|---|\n")
-	const rows = 15
-	for i := range min(rows, len(list)) {
-		one := list[i*(len(list)-1)/max(min(rows, len(list))-1, 1)]
-		fmt.Fprintf(&s, "| %s | %d | %.1f | %.1f | %.0f | %.0f |\n", one.At.Round(time.Second), one.Messages, one.Own, one.Files,
-			one.Goroutines, one.Descriptors)
+	s.WriteString("\n| after | messages |")
+	for _, c := range curves() {
+		fmt.Fprintf(&s, " %s |", c.name)
+	}
+	s.WriteString("\n|---|---" + strings.Repeat("|---", len(curves())) + "|\n")
+	for i := range min(soakRows, len(list)) {
+		list[i*(len(list)-1)/max(min(soakRows, len(list))-1, 1)].row(&s)
 	}
 	return s.String()
+}
+
+// row adds a line of the table.
+func (one Sample) row(s *strings.Builder) {
+	fmt.Fprintf(s, "| %s | %d |", one.At.Round(time.Second), one.Messages)
+	for _, c := range curves() {
+		fmt.Fprintf(s, " %.1f |", c.of(one))
+	}
+	s.WriteString("\n")
 }
 
 // The size of a picture, and of each of its parts.

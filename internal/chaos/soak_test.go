@@ -130,6 +130,7 @@ func (w *world) sample(began time.Time) chaos.Sample {
 	return chaos.Sample{
 		At: time.Since(began), Messages: w.driver.done(),
 		Own: float64(m.now-m.files) / 1024, Files: float64(m.files) / 1024,
+		Runtime:     (w.metric("go_memstats_sys_bytes") - w.metric("go_memstats_heap_released_bytes")) / (1 << 20),
 		Descriptors: float64(len(files)), Goroutines: w.metric("go_goroutines"),
 	}
 }
@@ -184,7 +185,7 @@ func TestGrowthIsNamed(t *testing.T) {
 	} {
 		var list []chaos.Sample
 		for i := range 30 {
-			s := chaos.Sample{At: time.Duration(i) * time.Second, Own: 80, Files: 40, Goroutines: 100, Descriptors: 40}
+			s := chaos.Sample{At: time.Duration(i) * time.Second, Own: 80, Runtime: 60, Files: 40, Goroutines: 100, Descriptors: 40}
 			if tt.change != nil {
 				tt.change(i, &s)
 				list = append(list, s)
@@ -195,7 +196,7 @@ func TestGrowthIsNamed(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 		if len(list) > 0 && (!strings.Contains(chaos.SoakTable(list), "| descriptors |") ||
-			strings.Count(chaos.SoakPicture(list), "<polyline") != 4) {
+			strings.Count(chaos.SoakPicture(list), "<polyline") != 5) {
 			t.Errorf("%s: %s%s", name, chaos.SoakTable(list), chaos.SoakPicture(list))
 		}
 	}
