@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // Retention is how long data is kept. A workspace's own limits may shorten the times for
@@ -105,6 +106,14 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {
 			more, err := g.db.Hours.RemoveEndpointHours(ctx, now.Add(-keep.Events))
+			return 0, more, err
+		}),
+		inChunks(ctx, func(int64) (int64, bool, error) {
+			more, err := g.db.Hours.RemoveMessageMinutes(ctx, now.Add(-store.KeptMinutes))
+			return 0, more, err
+		}),
+		inChunks(ctx, func(int64) (int64, bool, error) {
+			more, err := g.db.Hours.RemoveEndpointMinutes(ctx, now.Add(-store.KeptMinutes))
 			return 0, more, err
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {

@@ -73,9 +73,12 @@ func (g Statistics) EverSent(ctx context.Context, c access.Caller) (bool, error)
 
 // Spans are consecutive periods of the same length that end now.
 type Spans struct {
-	Length time.Duration // a whole number of hours
+	Length time.Duration // a whole number of minutes
 	Number int
 }
+
+// LastHour is the last hour, by the minute.
+func LastHour() Spans { return Spans{time.Minute, 60} }
 
 // LastDay is the last day, by the hour.
 func LastDay() Spans { return Spans{time.Hour, 24} }
@@ -278,6 +281,43 @@ func withQueues(
 		problems = append(problems, p)
 	}
 	return problems, err
+}
+
+// DeviceState and EndpointState are rows of a [Board].
+type (
+	DeviceState   = alerts.DeviceState
+	EndpointState = alerts.EndpointState
+)
+
+// The limits of a [Board]: devices and endpoints each, and how far the deliveries that wait are counted.
+const (
+	MostStates  = alerts.MostStates
+	MostWaiting = alerts.MostWaiting
+)
+
+// Board is the state of each device and each webhook of a workspace.
+type Board struct {
+	Devices   []DeviceState
+	Endpoints []EndpointState // with their attempts in the last 15 minutes
+}
+
+// lately is the time for which a board counts attempts.
+const lately = 15 * time.Minute
+
+// Board returns the first devices and webhooks of the caller's workspace, those with problems first. A key that is
+// limited to devices is refused. Webhooks are left out for callers who may not see them.
+func (g Statistics) Board(ctx context.Context, c access.Caller) (b Board, err error) {
+	if err := c.PermitWhole(postern.UsageRead, postern.DevicesRead, postern.MessagesRead); err != nil {
+		return b, err
+	}
+	table := alerts.Of(g.db)
+	if b.Devices, err = table.Devices(ctx, c.Workspace()); err != nil {
+		return b, err
+	}
+	if c.PermitWhole(postern.WebhooksRead) == nil && c.Plan.API {
+		b.Endpoints, err = table.Endpoints(ctx, c.Workspace(), g.time().Add(-lately))
+	}
+	return b, err
 }
 
 // Watch returns a listener that is woken by each event of the caller's workspace.

@@ -152,4 +152,42 @@ type EndpointHour struct {
 	Exhausted int64 `json:"exhausted" doc:"Deliveries whose attempts were exhausted." example:"0"`
 	MeanMs    int64 `json:"meanMs" doc:"How long an attempt took on average, in milliseconds." example:"42"`
 	MaxMs     int64 `json:"maxMs" doc:"How long the slowest attempt took, in milliseconds." example:"310"`
+
+	Took Took `json:"-"`
+}
+
+// Took counts attempts by how long they took: each number is that of a class of durations.
+type Took [13]int64
+
+// tookBounds are the upper bounds of the classes of [Took], in milliseconds. The last class has none.
+var tookBounds = [len(Took{}) - 1]int64{2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000}
+
+// Add counts an attempt that took a number of milliseconds.
+func (t *Took) Add(ms int64) {
+	class, _ := slices.BinarySearch(tookBounds[:], ms)
+	t[class]++
+}
+
+// Percentile estimates, in milliseconds, what p percent of the attempts took at most, if the slowest of them took
+// slowest milliseconds. It takes the attempts of a class to be spread evenly. ok is false if there are no attempts.
+func (t Took) Percentile(p, slowest int64) (ms int64, ok bool) {
+	var all, before int64
+	for _, n := range t {
+		all += n
+	}
+	rank := (all*p + 99) / 100
+	for class, n := range t {
+		if before += n; n == 0 || before < rank {
+			continue
+		}
+		low, high := int64(0), slowest
+		if class > 0 {
+			low = tookBounds[class-1]
+		}
+		if class < len(tookBounds) {
+			high = min(high, tookBounds[class])
+		}
+		return low + (high-low)*(rank-before+n)/n, true
+	}
+	return 0, false
 }

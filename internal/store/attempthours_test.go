@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"sync"
 	"testing"
@@ -40,8 +41,17 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 			t.Fatalf("%+v (%v), want two hours", got, err)
 		}
 		for _, h := range got {
-			if want := countedHour(t, db, h.Hour); fmt.Sprint(h) != fmt.Sprint(want) {
+			if want := countedSpanOf(t, db, h.Hour, hourMillis); fmt.Sprint(h) != fmt.Sprint(want) {
 				t.Errorf("counted %+v, the log has %+v", h, want)
+			}
+		}
+		minutes, err := db.Hours.AttemptSpans(t.Context(), d.WorkspaceID, 0, time.Minute)
+		if err != nil || len(minutes) != 60 {
+			t.Fatalf("%d minutes (%v), want 60", len(minutes), err)
+		}
+		for _, m := range minutes {
+			if want := countedSpanOf(t, db, m.Hour, minuteMillis); fmt.Sprint(m) != fmt.Sprint(want) {
+				t.Errorf("counted %+v, the log has %+v", m, want)
 			}
 		}
 		if list, err := db.Hours.OfEndpoint(t.Context(), newWorkspace(t, db), e.ID, 0,
@@ -54,11 +64,17 @@ func TestEndpointHoursAreWhatTheLogHas(t *testing.T) {
 		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 1 {
 			t.Errorf("%d hours are left, want the young one", n)
 		}
+		if more, err := db.Hours.RemoveEndpointMinutes(t.Context(), minutes[59].Hour); more || err != nil {
+			t.Error(more, err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM endpoint_minute`); n != 1 {
+			t.Errorf("%d minutes are left, want the young one", n)
+		}
 		if err := db.Endpoints.Delete(t.Context(), d.WorkspaceID, e.ID); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 0 {
-			t.Errorf("%d hours outlive their endpoint", n)
+		if n := count(t, db, periodsKept); n != 0 {
+			t.Errorf("%d hours and minutes outlive their endpoint", n)
 		}
 	})
 }
@@ -75,14 +91,14 @@ func TestAnAttemptForADeletedEndpointLeavesNoHour(t *testing.T) {
 			t.Fatal(err)
 		}
 		finish(t, db, e, succeed)
-		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 1 {
-			t.Fatalf("%d hours, want that of the attempt", n)
+		if n := count(t, db, periodsKept); n != 2 {
+			t.Fatalf("%d hours and minutes, want those of the attempt", n)
 		}
 		if err := db.Endpoints.Delete(t.Context(), d.WorkspaceID, e.ID); err != nil {
 			t.Fatal(err)
 		}
-		if n := count(t, db, `SELECT count(*) FROM endpoint_hour`); n != 0 {
-			t.Errorf("%d hours outlive their endpoint", n)
+		if n := count(t, db, periodsKept); n != 0 {
+			t.Errorf("%d hours and minutes outlive their endpoint", n)
 		}
 	})
 }
@@ -107,18 +123,29 @@ func attemptsOf(q DueDelivery, i int) (list []Attempt) {
 	return append(list, a, a)
 }
 
-// countedHour counts the attempts of an hour one by one.
-func countedHour(t *testing.T, db *Store, hour postern.Time) (h postern.EndpointHour) {
+const periodsKept = `SELECT (SELECT count(*) FROM endpoint_hour) + (SELECT count(*) FROM endpoint_minute)`
+
+// countedSpanOf counts the attempts of an hour or a minute one by one.
+func countedSpanOf(t *testing.T, db *Store, from, length postern.Time) (h postern.EndpointHour) {
 	t.Helper()
 	const in = ` FROM attempt_log WHERE at >= $1 AND at < $2`
-	from, to := hour, hour+hourMillis
+	to := from + length
 	h = postern.EndpointHour{
-		Hour: hour, Succeeded: int64(count(t, db, `SELECT count(*)`+in+` AND reason = ''`, from, to)),
+		Hour: from, Succeeded: int64(count(t, db, `SELECT count(*)`+in+` AND reason = ''`, from, to)),
 		Failed: int64(count(t, db, `SELECT count(*)`+in+` AND reason <> ''`, from, to)),
 		Exhausted: int64(count(t, db, `SELECT count(*) FROM delivery WHERE status = 'exhausted' AND last_attempt_at >= $1
 			AND last_attempt_at < $2`, from, to)),
 		MaxMs: int64(count(t, db, `SELECT max(duration)`+in, from, to)),
 	}
 	h.MeanMs = int64(count(t, db, `SELECT sum(duration)`+in, from, to)) / (h.Succeeded + h.Failed)
+	err := db.db.Rows(t.Context(), `SELECT duration`+in, []any{from, to}, func(r *sql.Rows) error {
+		var ms int64
+		err := r.Scan(&ms)
+		h.Took.Add(ms)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return h
 }

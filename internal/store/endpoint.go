@@ -216,8 +216,8 @@ func (s Endpoints) dropDeliveries(ctx context.Context, ws postern.WorkspaceID,
 		if left = n == purgeChunk; err != nil || left {
 			return err
 		}
-		return t.Exec(`DELETE FROM endpoint_hour WHERE endpoint_id = $1
-			AND NOT EXISTS (SELECT 1 FROM endpoint WHERE id = $1)`, id)
+		const gone = ` WHERE endpoint_id = $1 AND NOT EXISTS (SELECT 1 FROM endpoint WHERE id = $1)`
+		return errors.Join(t.Exec(`DELETE FROM endpoint_hour`+gone, id), t.Exec(`DELETE FROM endpoint_minute`+gone, id))
 	}))
 	return left, err
 }

@@ -4,19 +4,28 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
 )
 
-// hourKey is what messages are counted by: the hour in which they were accepted or arrived.
-type hourKey struct {
-	ws   postern.WorkspaceID
-	hour postern.Time
-}
+// hourKey and minuteKey are what messages are counted by: the period in which they were accepted or arrived.
+type (
+	hourKey struct {
+		ws   postern.WorkspaceID
+		hour postern.Time
+	}
+	minuteKey struct {
+		device postern.DeviceID
+		minute postern.Time
+	}
+)
 
 // standing is what a message counts as: each number is 0 or 1. The counts of an hour are
 // the sum over its messages.
@@ -55,67 +64,107 @@ func (s standing) plus(o standing, times int64) standing {
 }
 
 const (
-	hourMillis  = postern.Time(time.Hour / time.Millisecond)
-	hourColumns = `workspace_id, hour, accepted, sent, delivered, failed, received`
+	hourMillis   = postern.Time(time.Hour / time.Millisecond)
+	minuteMillis = hourMillis / 60
 )
 
-var addMessageHours = db.NewStatement(hourColumns,
-	`INSERT INTO message_hour AS h (`+hourColumns+`) @values ON CONFLICT (workspace_id, hour) DO UPDATE
-	SET accepted = h.accepted + excluded.accepted, sent = h.sent + excluded.sent,
-	delivered = h.delivered + excluded.delivered,
-	failed = h.failed + excluded.failed, received = h.received + excluded.received`)
+var (
+	addMessageHours   = countMessages("message_hour", "workspace_id", "hour")
+	addMessageMinutes = countMessages("message_minute", "device_id", "minute")
+)
 
-// messageHours counts messages by the hour, once for all messages of an hour in a group.
+// countMessages returns the statement that adds counts to those of a table.
+func countMessages(table, owner, start string) *db.Statement {
+	columns := owner + `, ` + start + `, accepted, sent, delivered, failed, received`
+	return db.NewStatement(columns, `INSERT INTO `+table+` AS h (`+columns+`) @values
+		ON CONFLICT (`+owner+`, `+start+`) DO UPDATE SET accepted = h.accepted + excluded.accepted,
+		sent = h.sent + excluded.sent, delivered = h.delivered + excluded.delivered,
+		failed = h.failed + excluded.failed, received = h.received + excluded.received`)
+}
+
+// messageCounts counts messages by the hour and by the minute, once for all messages of a period in a group.
 //
 // Single writer: ledger.
-type messageHours map[hourKey]standing
+type messageCounts struct {
+	hours   map[hourKey]standing
+	minutes map[minuteKey]standing
+}
 
-func newMessageHours() messageHours { return messageHours{} }
+func newMessageCounts() messageCounts {
+	return messageCounts{map[hourKey]standing{}, map[minuteKey]standing{}}
+}
 
 // Note counts a message that has moved from one status to its own.
-func (h messageHours) Note(change any) {
-	c, is := change.(MessageMoved)
+func (c messageCounts) Note(change any) {
+	moved, is := change.(MessageMoved)
 	if !is {
 		return
 	}
-	m := c.Message
-	before, after := standingOf(m, c.From), standingOf(m, m.Status)
+	m := moved.Message
+	before, after := standingOf(m, moved.From), standingOf(m, m.Status)
 	if before == after {
 		return
 	}
-	key := hourKey{m.WorkspaceID, m.CreatedAt - m.CreatedAt%hourMillis}
-	h[key] = h[key].plus(after, 1).plus(before, -1)
+	hour := hourKey{m.WorkspaceID, m.CreatedAt - m.CreatedAt%hourMillis}
+	minute := minuteKey{m.DeviceID, m.CreatedAt - m.CreatedAt%minuteMillis}
+	c.hours[hour] = c.hours[hour].plus(after, 1).plus(before, -1)
+	c.minutes[minute] = c.minutes[minute].plus(after, 1).plus(before, -1)
 }
 
 // Write adds what was counted, in an order that is the same everywhere.
-func (h messageHours) Write(t *db.Tx) error {
-	var rows [][]any
-	for _, k := range slices.SortedFunc(maps.Keys(h), hourKey.compare) {
-		if s := h[k]; s != (standing{}) {
-			rows = append(rows, []any{k.ws, k.hour, s.accepted, s.sent, s.delivered, s.failed, s.received})
-		}
+func (c messageCounts) Write(t *db.Tx) error {
+	defer c.Discard()
+	var hours, minutes [][]any
+	for _, k := range slices.SortedFunc(maps.Keys(c.hours), hourKey.compare) {
+		hours = c.hours[k].appendTo(hours, k.ws, k.hour)
 	}
-	clear(h)
-	return t.Each(addMessageHours, rows)
+	for _, k := range slices.SortedFunc(maps.Keys(c.minutes), minuteKey.compare) {
+		minutes = c.minutes[k].appendTo(minutes, k.device, k.minute)
+	}
+	return errors.Join(t.Each(addMessageHours, hours), t.Each(addMessageMinutes, minutes))
+}
+
+// appendTo appends the row of an owner and a period, unless all counts are 0.
+func (s standing) appendTo(rows [][]any, owner, start any) [][]any {
+	if s == (standing{}) {
+		return rows
+	}
+	return append(rows, []any{owner, start, s.accepted, s.sent, s.delivered, s.failed, s.received})
 }
 
 // Discard forgets what was counted.
-func (h messageHours) Discard() { clear(h) }
+func (c messageCounts) Discard() {
+	clear(c.hours)
+	clear(c.minutes)
+}
 
 func (k hourKey) compare(o hourKey) int {
 	return cmp.Or(cmp.Compare(k.ws, o.ws), cmp.Compare(k.hour, o.hour))
 }
 
+func (k minuteKey) compare(o minuteKey) int {
+	return cmp.Or(cmp.Compare(k.device, o.device), cmp.Compare(k.minute, o.minute))
+}
+
+const sumOfMessages = `CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT),
+	CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)`
+
 // MessageSpans returns the counts of a workspace's messages from since on, span by span,
-// oldest first. span is a whole number of hours and since is the start of one. Spans
-// without messages are left out.
+// oldest first. span is a whole number of hours and since is the start of one, or whole minutes: those of the last
+// day are kept. Spans without messages are left out.
 func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time,
 	span time.Duration,
 ) (list []postern.MessageSpan, err error) {
-	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(accepted) AS BIGINT),
-		CAST(sum(sent) AS BIGINT), CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
-		FROM message_hour WHERE workspace_id = $1 AND hour >= $2 GROUP BY 1
-		ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
+	from := `hour - hour % CAST($3 AS BIGINT), ` + sumOfMessages + ` FROM message_hour WHERE workspace_id = $1 AND hour >= $2`
+	if span < time.Hour {
+		from = `minute - minute % CAST($3 AS BIGINT), ` + sumOfMessages + ` FROM message_minute
+			WHERE device_id IN (SELECT id FROM device WHERE workspace_id = $1) AND minute >= $2`
+	}
+	return s.messageSpans(ctx, `SELECT `+from+` GROUP BY 1 ORDER BY 1`, ws, since, span.Milliseconds())
+}
+
+func (s Hours) messageSpans(ctx context.Context, query string, args ...any) (list []postern.MessageSpan, err error) {
+	err = s.db.Rows(ctx, query, args, func(r *sql.Rows) error {
 		var s postern.MessageSpan
 		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
 		list = append(list, s)
@@ -125,14 +174,17 @@ func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since p
 }
 
 // AttemptSpans returns the counts of the attempts of all endpoints of a workspace, as
-// MessageSpans does for messages.
+// MessageSpans does for messages. Spans may also be whole minutes: those of the last day are kept.
 func (s Hours) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since postern.Time,
 	span time.Duration,
 ) (list []postern.EndpointHour, err error) {
-	err = s.db.Rows(ctx, `SELECT hour - hour % CAST($3 AS BIGINT), CAST(sum(succeeded) AS BIGINT),
-		CAST(sum(failed) AS BIGINT), CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
-		FROM endpoint_hour WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = $1) AND hour >= $2 GROUP BY 1
-		ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
+	grain := hourly
+	if span < time.Hour {
+		grain = minutely
+	}
+	err = s.db.Rows(ctx, `SELECT `+grain.start+` - `+grain.start+` % CAST($3 AS BIGINT), `+sumOfAttempts+`
+		FROM `+grain.table+` WHERE endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = $1) AND `+grain.start+` >= $2
+		GROUP BY 1 ORDER BY 1`, []any{ws, since, span.Milliseconds()}, func(r *sql.Rows) error {
 		h, err := scanEndpointHour(r)
 		list = append(list, h)
 		return err
@@ -143,59 +195,121 @@ func (s Hours) AttemptSpans(ctx context.Context, ws postern.WorkspaceID, since p
 // RemoveMessageHours deletes a chunk of the message counts of the hours before a time; more
 // reports that there may be others.
 func (s Hours) RemoveMessageHours(ctx context.Context, before postern.Time) (more bool, err error) {
-	return s.remove(ctx, "message_hour", "workspace_id", before)
+	return s.remove(ctx, grain{"message_hour", "hour", hourMillis}, "workspace_id", before)
 }
 
-// remove deletes a chunk of a table of hours. It reads before it writes, so that the common
+// RemoveMessageMinutes is RemoveMessageHours for minutes.
+func (s Hours) RemoveMessageMinutes(ctx context.Context, before postern.Time) (more bool, err error) {
+	return s.remove(ctx, grain{"message_minute", "minute", minuteMillis}, "device_id", before)
+}
+
+// remove deletes a chunk of a table of counts. It reads before it writes, so that the common
 // case costs no write.
-func (s Hours) remove(ctx context.Context, table, owner string, before postern.Time) (more bool, err error) {
-	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT hour FROM `+table+` WHERE hour < $1 LIMIT 1) AS old`,
+func (s Hours) remove(ctx context.Context, g grain, owner string, before postern.Time) (more bool, err error) {
+	old, err := s.exists(ctx, `SELECT count(*) FROM (SELECT 1 AS one FROM `+g.table+` WHERE `+g.start+` < $1 LIMIT 1) AS old`,
 		before)()
 	if err != nil || !old {
 		return false, err
 	}
+	key := owner + `, ` + g.start
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`DELETE FROM `+table+` WHERE (`+owner+`, hour) IN (SELECT `+owner+`, hour
-			FROM `+table+` WHERE hour < $1 LIMIT $2 + 0)`, before, purgeChunk)
+		n, err := t.Changed(`DELETE FROM `+g.table+` WHERE (`+key+`) IN (SELECT `+key+`
+			FROM `+g.table+` WHERE `+g.start+` < $1 LIMIT $2 + 0)`, before, purgeChunk)
 		more = n == purgeChunk
 		return err
 	}))
 	return more, err
 }
 
+// grain is a table of counts, and the length of its periods.
+type grain struct {
+	table, start string // start is the column with the start of the period
+	length       postern.Time
+}
+
+// Attempts are counted by the hour, for as long as events are kept, and by the minute, for [KeptMinutes].
+var (
+	hourly   = grain{"endpoint_hour", "hour", hourMillis}
+	minutely = grain{"endpoint_minute", "minute", minuteMillis}
+)
+
+// KeptMinutes is for how long the counts of a minute are kept.
+const KeptMinutes = 25 * time.Hour
+
 // attemptKey is what attempts are counted by.
 type attemptKey struct {
 	endpoint postern.EndpointID
-	hour     postern.Time
+	start    postern.Time
 }
 
-// attemptCount is the sum over the attempts of an hour.
-type attemptCount struct{ succeeded, failed, exhausted, duration, slowest int64 }
+// attemptCount is the sum over the attempts of a period.
+type attemptCount struct {
+	succeeded, failed, exhausted, duration, slowest int64
+	took                                            postern.Took
+}
 
-const attemptHourColumns = `endpoint_id, hour, succeeded, failed, exhausted, duration, slowest`
+// row returns the count as a row of a grain's table.
+func (c attemptCount) row(k attemptKey) []any {
+	row := []any{k.endpoint, k.start, c.succeeded, c.failed, c.exhausted, c.duration, c.slowest}
+	for _, n := range c.took {
+		row = append(row, n)
+	}
+	return row
+}
 
-var addAttemptHours = db.NewStatement(attemptHourColumns,
-	`INSERT INTO endpoint_hour AS h (`+attemptHourColumns+`) @values ON CONFLICT (endpoint_id, hour) DO UPDATE
-	SET succeeded = h.succeeded + excluded.succeeded, failed = h.failed + excluded.failed,
-	exhausted = h.exhausted + excluded.exhausted,
-	duration = h.duration + excluded.duration, slowest = CASE WHEN excluded.slowest > h.slowest THEN excluded.slowest
-	ELSE h.slowest END`)
+// attemptSums are the columns that are added up; a row has the slowest attempt besides.
+var attemptSums = append([]string{"succeeded", "failed", "exhausted", "duration"}, tookColumns()...)
 
-// attemptHours counts attempts by the hour, once for all attempts of an endpoint in a group.
+// attemptColumns are those of a grain's table but for the start, in the order of [attemptCount.row].
+var (
+	attemptColumns = `succeeded, failed, exhausted, duration, slowest, ` + strings.Join(tookColumns(), ", ")
+	sumOfAttempts  = sumOf("succeeded", "failed", "exhausted", "duration") + ", max(slowest), " + sumOf(tookColumns()...)
+)
+
+func sumOf(columns ...string) string {
+	return `CAST(sum(` + strings.Join(columns, `) AS BIGINT), CAST(sum(`) + `) AS BIGINT)`
+}
+
+func tookColumns() (names []string) {
+	for i := range (postern.Took{}) {
+		names = append(names, fmt.Sprint("took_", i))
+	}
+	return names
+}
+
+// add returns the statement that adds counts to those of the grain.
+func (g grain) add() *db.Statement {
+	columns, sums := `endpoint_id, `+g.start+`, `+attemptColumns, make([]string, len(attemptSums))
+	for i, c := range attemptSums {
+		sums[i] = c + ` = h.` + c + ` + excluded.` + c
+	}
+	return db.NewStatement(columns, `INSERT INTO `+g.table+` AS h (`+columns+`) @values
+		ON CONFLICT (endpoint_id, `+g.start+`) DO UPDATE SET `+strings.Join(sums, ", ")+`,
+		slowest = CASE WHEN excluded.slowest > h.slowest THEN excluded.slowest ELSE h.slowest END`)
+}
+
+var addAttemptHours, addAttemptMinutes = hourly.add(), minutely.add()
+
+// attemptCounts counts attempts by the hour and by the minute, once for all attempts of an endpoint in a group.
 //
 // Single writer: ledger.
-type attemptHours map[attemptKey]attemptCount
+type attemptCounts struct{ hours, minutes map[attemptKey]attemptCount }
 
-func newAttemptHours() attemptHours { return attemptHours{} }
+func newAttemptCounts() attemptCounts {
+	return attemptCounts{map[attemptKey]attemptCount{}, map[attemptKey]attemptCount{}}
+}
 
 // Note counts an attempt.
-func (h attemptHours) Note(change any) {
-	o, is := change.(*Attempt)
-	if !is {
-		return
+func (c attemptCounts) Note(change any) {
+	if o, is := change.(*Attempt); is {
+		hourly.count(c.hours, o)
+		minutely.count(c.minutes, o)
 	}
-	key := attemptKey{o.EndpointID, o.At - o.At%hourMillis}
-	c, took := h[key], int64(o.Ended-o.At)
+}
+
+func (g grain) count(counts map[attemptKey]attemptCount, o *Attempt) {
+	key := attemptKey{o.EndpointID, o.At - o.At%g.length}
+	c, took := counts[key], int64(o.Ended-o.At)
 	if o.Reason == "" {
 		c.succeeded++
 	} else {
@@ -206,28 +320,36 @@ func (h attemptHours) Note(change any) {
 	}
 	c.duration += took
 	c.slowest = max(c.slowest, took)
-	h[key] = c
+	c.took.Add(took)
+	counts[key] = c
 }
 
 // Write adds what was counted.
-func (h attemptHours) Write(t *db.Tx) error {
-	rows := make([][]any, 0, len(h))
-	for k, c := range h {
-		rows = append(rows, []any{k.endpoint, k.hour, c.succeeded, c.failed, c.exhausted, c.duration, c.slowest})
+func (c attemptCounts) Write(t *db.Tx) error {
+	defer c.Discard()
+	return errors.Join(t.Each(addAttemptHours, rowsOf(c.hours)), t.Each(addAttemptMinutes, rowsOf(c.minutes)))
+}
+
+func rowsOf(counts map[attemptKey]attemptCount) [][]any {
+	rows := make([][]any, 0, len(counts))
+	for k, c := range counts {
+		rows = append(rows, c.row(k))
 	}
-	clear(h)
-	return t.Each(addAttemptHours, rows)
+	return rows
 }
 
 // Discard forgets what was counted.
-func (h attemptHours) Discard() { clear(h) }
+func (c attemptCounts) Discard() {
+	clear(c.hours)
+	clear(c.minutes)
+}
 
 // OfEndpoint returns the counts of an endpoint's attempts in the hours that begin from
 // since until before until, oldest first. Hours without attempts are left out.
 func (s Hours) OfEndpoint(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since,
 	until postern.Time,
 ) (list []postern.EndpointHour, err error) {
-	err = s.db.Rows(ctx, `SELECT hour, succeeded, failed, exhausted, duration, slowest FROM endpoint_hour
+	err = s.db.Rows(ctx, `SELECT hour, `+attemptColumns+` FROM endpoint_hour
 		WHERE endpoint_id = (SELECT id FROM endpoint WHERE workspace_id = $1 AND id = $2) AND hour >= $3 AND hour < $4
 		ORDER BY hour`,
 		[]any{ws, id, since, until}, func(r *sql.Rows) error {
@@ -240,7 +362,11 @@ func (s Hours) OfEndpoint(ctx context.Context, ws postern.WorkspaceID, id poster
 
 func scanEndpointHour(r db.Scanner) (h postern.EndpointHour, err error) {
 	var duration int64
-	err = r.Scan(&h.Hour, &h.Succeeded, &h.Failed, &h.Exhausted, &duration, &h.MaxMs)
+	into := []any{&h.Hour, &h.Succeeded, &h.Failed, &h.Exhausted, &duration, &h.MaxMs}
+	for i := range h.Took {
+		into = append(into, &h.Took[i])
+	}
+	err = r.Scan(into...)
 	h.MeanMs = duration / max(h.Succeeded+h.Failed, 1)
 	return h, err
 }
@@ -248,5 +374,10 @@ func scanEndpointHour(r db.Scanner) (h postern.EndpointHour, err error) {
 // RemoveEndpointHours deletes a chunk of the attempt counts of the hours before a time;
 // more reports that there may be others.
 func (s Hours) RemoveEndpointHours(ctx context.Context, before postern.Time) (more bool, err error) {
-	return s.remove(ctx, "endpoint_hour", "endpoint_id", before)
+	return s.remove(ctx, hourly, "endpoint_id", before)
+}
+
+// RemoveEndpointMinutes is RemoveEndpointHours for minutes.
+func (s Hours) RemoveEndpointMinutes(ctx context.Context, before postern.Time) (more bool, err error) {
+	return s.remove(ctx, minutely, "endpoint_id", before)
 }

@@ -11,16 +11,16 @@ import (
 	"postern/internal/postern"
 )
 
-// countedSpan counts the messages of an hour one by one.
-func countedSpan(t *testing.T, db *Store, ws postern.WorkspaceID, hour postern.Time) postern.MessageSpan {
+// countedSpan counts the messages of an hour or a minute one by one.
+func countedSpan(t *testing.T, db *Store, ws postern.WorkspaceID, from, length postern.Time) postern.MessageSpan {
 	t.Helper()
 	of := func(what string) int64 {
 		return int64(count(t, db, `SELECT count(*) FROM message WHERE workspace_id = $1 AND created_at >= $2
-			AND created_at < $3 AND `+what, ws, hour, hour+hourMillis))
+			AND created_at < $3 AND `+what, ws, from, from+length))
 	}
 	const api = `direction = 'outbound' AND source = 'api'`
 	return postern.MessageSpan{
-		Start: hour, Accepted: of(api), Sent: of(api + ` AND status IN ('sent', 'delivered', 'read')`),
+		Start: from, Accepted: of(api), Sent: of(api + ` AND status IN ('sent', 'delivered', 'read')`),
 		Delivered: of(api + ` AND status IN ('delivered', 'read')`),
 		Failed:    of(api + ` AND status IN ('failed', 'expired')`), Received: of(`direction = 'inbound'`),
 	}
@@ -114,8 +114,17 @@ func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 				t.Fatalf("%+v (%v), want an hour of each", got, err)
 			}
 			for _, s := range got {
-				if want := countedSpan(t, db, d.WorkspaceID, s.Start); s != want {
+				if want := countedSpan(t, db, d.WorkspaceID, s.Start, hourMillis); s != want {
 					t.Errorf("counted %+v, the rows have %+v", s, want)
+				}
+			}
+			minutes, err := db.Hours.MessageSpans(t.Context(), d.WorkspaceID, 0, time.Minute)
+			if err != nil || len(minutes) < 40 {
+				t.Fatalf("%+v (%v), want a minute of each", minutes, err)
+			}
+			for _, s := range minutes {
+				if want := countedSpan(t, db, d.WorkspaceID, s.Start, minuteMillis); s != want {
+					t.Errorf("counted %+v in a minute, the rows have %+v", s, want)
 				}
 			}
 		}
@@ -149,6 +158,12 @@ func TestMessageHoursAreSummedAndRemoved(t *testing.T) {
 		sameText(t, "hours of a day", []string{fmt.Sprint(received(midnight, time.Hour))}, "[1 2]")
 		if more, err := db.Hours.RemoveMessageHours(t.Context(), midnight); more || err != nil {
 			t.Error(more, err)
+		}
+		if more, err := db.Hours.RemoveMessageMinutes(t.Context(), midnight); more || err != nil {
+			t.Error(more, err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM message_minute`); n != 2 {
+			t.Errorf("%d minutes are left, want two", n)
 		}
 		sameText(t, "days that are left", []string{fmt.Sprint(received(0, 24*time.Hour))}, "[3]")
 		if spans, err := db.Hours.MessageSpans(t.Context(), newWorkspace(t, db), 0, time.Hour); len(spans) != 0 ||

@@ -200,7 +200,7 @@ func (c *core) engineOptions(opts Options) db.Options {
 }
 
 func (o Options) ledgers() []db.Ledger {
-	list := []db.Ledger{newMessageHours(), newAttemptHours(), newChatSummaries()}
+	list := []db.Ledger{newMessageCounts(), newAttemptCounts(), newChatSummaries()}
 	if o.Observe != nil {
 		list = append(list, db.Observer(o.Observe))
 	}

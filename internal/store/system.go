@@ -99,24 +99,13 @@ func (s System) Probe(ctx context.Context) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error { return setSetting(t, "probe", now) }))
 }
 
-const (
-	allMessageHours = `SELECT hour, CAST(sum(accepted) AS BIGINT), CAST(sum(sent) AS BIGINT),
-		CAST(sum(delivered) AS BIGINT), CAST(sum(failed) AS BIGINT), CAST(sum(received) AS BIGINT)
-		FROM message_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
-	allAttemptHours = `SELECT hour, CAST(sum(succeeded) AS BIGINT), CAST(sum(failed) AS BIGINT),
-		CAST(sum(exhausted) AS BIGINT), CAST(sum(duration) AS BIGINT), max(slowest)
-		FROM endpoint_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
-)
+const allMessageHours = `SELECT hour, ` + sumOfMessages + ` FROM message_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
+
+var allAttemptHours = `SELECT hour, ` + sumOfAttempts + ` FROM endpoint_hour WHERE hour >= $1 GROUP BY hour ORDER BY hour`
 
 // AllMessages returns the hourly counts of the messages of all workspaces from since on.
 func (s Hours) AllMessages(ctx context.Context, since postern.Time) (list []postern.MessageSpan, err error) {
-	err = s.db.Rows(ctx, allMessageHours, []any{since}, func(r *sql.Rows) error {
-		var s postern.MessageSpan
-		err := r.Scan(&s.Start, &s.Accepted, &s.Sent, &s.Delivered, &s.Failed, &s.Received)
-		list = append(list, s)
-		return err
-	})
-	return list, err
+	return s.messageSpans(ctx, allMessageHours, since)
 }
 
 // AllAttempts returns the hourly counts of the attempts of all workspaces from since on.

@@ -54,3 +54,46 @@ func TestAttention(t *testing.T) {
 		}
 	})
 }
+
+// The board has each device with its last messages, and each webhook with its last attempts, those that fail first.
+func TestBoard(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		good, bad := c.Receive("message.*"), c.Receive("message.*")
+		d := c.Link(phone)
+		caller, err := k.Gateway().Keys.Authenticate(t.Context(), "Bearer "+string(c.Key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		board := func() gateway.Board {
+			b, err := k.Gateway().Statistics.Board(t.Context(), caller)
+			if err != nil || len(b.Devices) != 1 || len(b.Endpoints) != 2 {
+				t.Fatalf("%+v, %v; want a device and two webhooks", b, err)
+			}
+			return b
+		}
+		if b := board(); b.Devices[0].LastIn != 0 || b.Devices[0].LastOut != 0 || b.Endpoints[0].LastSuccess != 0 {
+			t.Errorf("at first: %+v", b)
+		}
+		bad.Down(http.StatusServiceUnavailable)
+		send(c, d, customer, "hello")
+		testkit.Eventually(t, "attempts of both webhooks", func() (bool, any) {
+			b := board()
+			first, second := b.Endpoints[0], b.Endpoints[1]
+			return first.ID == bad.Endpoint.ID && first.FailingSince > 0 && first.Failed > 0 && first.LastFailure > 0 &&
+				first.Waiting > 0 && second.ID == good.Endpoint.ID && second.Succeeded > 0 && second.Failed == 0 &&
+				second.LastSuccess > 0 && second.LastFailure == 0, b
+		})
+		if s := board().Devices[0]; s.ID != d.ID || s.Status != postern.Connected || s.Since == 0 || s.LastOut == 0 ||
+			s.LastIn != 0 {
+			t.Errorf("the device is %+v", s)
+		}
+		if _, err := k.Vendor.Send(t.Context(), phone, customer, "hi"); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "the message that arrived", func() (bool, any) {
+			s := board().Devices[0]
+			return s.LastIn > 0, s
+		})
+	})
+}
