@@ -16,32 +16,85 @@ import (
 	"postern/internal/postern"
 )
 
+// list shows the inbox: the conversations of one device or of all, or the messages that a search finds.
 func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	names, err := d.deviceNames(r.Context(), v)
 	if err != nil {
 		return err
 	}
 	view := page.ChatsView{
-		Device: r.FormValue("device"), Devices: choices(names, r.FormValue("device")),
-		Send: v.may(postern.MessagesWrite),
+		Device: r.FormValue("device"), Send: v.may(postern.MessagesWrite), Find: strings.TrimSpace(r.FormValue("q")),
+		Beside: r.FormValue("beside") != "", Open: r.FormValue("beside"),
 	}
-	if view.Device == "" && len(view.Devices) > 0 {
-		view.Device = view.Devices[0].Value
+	if show := r.FormValue("show"); show == "unread" || show == "archived" {
+		view.Show = show
 	}
-	if view.Device != "" {
-		if err := d.fill(r, v, names, &view); err != nil {
-			return err
-		}
+	if len(names) > 0 {
+		view.Devices = append([]page.Choice{{Label: "All"}}, choices(names, view.Device)...)
 	}
-	return d.write(w, r, http.StatusOK, page.Chats(d.frame(r, v, "Conversations", "/messages"), view))
+	fill := d.fill
+	if view.Find != "" {
+		fill = d.find
+	}
+	if err := fill(r, v, names, &view); err != nil {
+		return err
+	}
+	return d.write(w, r, http.StatusOK, page.Chats(d.frame(r, v, "Inbox", "/messages/chats"), view))
 }
 
-// fill adds the chats of the chosen device to the view.
+// find adds the messages that were searched for to the view.
+func (d chats) find(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
+	q := gateway.MessageQuery{DeviceID: postern.DeviceID(view.Device), Page: paging.Page{Cursor: r.FormValue("after")}}
+	if id, is := messageID(view.Find); is {
+		m, err := d.g.Messages.Get(r.Context(), v.caller, id)
+		if postern.ReasonOf(err) == postern.NotFound || postern.ReasonOf(err) == postern.ResourceNotAllowed {
+			return nil
+		}
+		view.Found = []page.Message{found(m, names)}
+		return err
+	}
+	var err error
+	q.ChatID, q.Text, err = lookedFor(view.Find, r.FormValue("in"))
+	if wrong, ok := faults(err); ok {
+		view.Wrong = word(wrong["q"])
+		return nil
+	}
+	list, err := d.g.Messages.List(r.Context(), v.caller, q)
+	asked := url.Values{"q": {view.Find}, "device": {view.Device}, "beside": {view.Open}, "in": {r.FormValue("in")}}
+	if err == nil && len(list.Data) == 0 && mayBeWords(view.Find, q) {
+		q.ChatID, q.Text = "", view.Find
+		asked.Set("in", inWords)
+		list, err = d.g.Messages.List(r.Context(), v.caller, q)
+	}
+	for _, m := range list.Data {
+		view.Found = append(view.Found, found(m, names))
+	}
+	if list.Next != "" {
+		asked.Set("after", list.Next)
+		view.More = "/messages/chats?" + asked.Encode()
+	}
+	return err
+}
+
+// found returns a message of a search, which leads to its place in its conversation.
+func found(m postern.Message, names map[postern.DeviceID]string) page.Message {
+	shown := messageOf(m, names, gistLength)
+	if m.ChatID != "" {
+		shown.Found = pathInChat(m)
+	}
+	return shown
+}
+
+// fill adds the chats of the chosen device, or of all, to the view.
 func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
 	after := r.FormValue("after")
-	list, err := d.g.Chats.List(r.Context(), v.caller, gateway.ChatQuery{
-		DeviceID: postern.DeviceID(view.Device), Page: paging.Page{Cursor: after},
-	})
+	q := gateway.ChatQuery{
+		DeviceID: postern.DeviceID(view.Device), Unread: view.Show == "unread", Page: paging.Page{Cursor: after},
+	}
+	if view.Show == "archived" {
+		q.Archived = new(true)
+	}
+	list, err := d.g.Chats.List(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
@@ -59,7 +112,7 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 		}
 		view.Chats = append(view.Chats, m)
 	}
-	asked := url.Values{"device": {view.Device}}
+	asked := url.Values{"device": {view.Device}, "show": {view.Show}, "beside": {view.Open}}
 	if after == "" {
 		view.Live = "/messages/chats?" + asked.Encode()
 	}
@@ -115,6 +168,9 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return err
 	}
 	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
+	if one.Status != postern.Connected {
+		view.Down = one.Name + " is not connected."
+	}
 	reachable, err := d.describe(r, v, &view)
 	if err != nil {
 		return err
@@ -148,7 +204,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	if list.Next != "" {
 		view.Older = chatPath(device, chat) + "?after=" + url.QueryEscape(list.Next)
 	}
-	return d.write(w, r, status, page.ChatPage(d.frame(r, v, "Conversation", "/messages"), view))
+	return d.write(w, r, status, page.ChatPage(d.frame(r, v, "Conversation", "/messages/chats"), view))
 }
 
 // start returns the cursor of the part of a conversation that a request asks for: near a message,

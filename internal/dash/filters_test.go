@@ -88,6 +88,7 @@ func typed() map[string][]string {
 func searched() map[string][]string {
 	return map[string][]string{
 		"/messages":            {"+15551234567", "+15559990000", "+15550000000", "15550000000", "y", "nothing"},
+		"/messages/chats":      {"+15551234567", "+15559990000", "+15550000000", "15550000000", "y", "nothing"},
 		"/operator/people":     {email, "nobody"},
 		"/operator/workspaces": {"acme", "nowhere"},
 	}
@@ -116,6 +117,7 @@ func (c *crowded) few(path, name string) []string {
 		"type":      {"message.received", "device.connected", "message.failed"},
 		"who":       {email, "none@example.com"},
 		"kind":      {"webhook", "user", "message"},
+		"show":      {"unread", "archived"},
 	}[name]
 }
 
@@ -159,6 +161,9 @@ func (c *crowded) some(path string, f field) []string {
 			c.t.Errorf("%s: the field %s does not offer %q", path, f.name, v)
 		}
 	}
+	if path == "/messages/chats" && f.name != "q" {
+		return few // there are many messages, in a few conversations
+	}
 	if len(few) < 2 || !olderPattern.MatchString(c.get(path+"?"+url.Values{f.name: few[:1]}.Encode()).body) {
 		c.t.Errorf("%s: of the values %q for the field %s, none matches nearly everything", path, few, f.name)
 	}
@@ -195,7 +200,7 @@ func TestEveryFormReadsABoundedPart(t *testing.T) {
 			t.Parallel()
 			c := newCrowded(t, server(t))
 			for path, fields := range map[string]int{
-				"/messages": 4, "/messages/chats": 1, "/events": 2, c.hook + "/deliveries": 2, "/people/audit": 2,
+				"/messages": 4, "/messages/chats": 3, "/events": 2, c.hook + "/deliveries": 2, "/people/audit": 2,
 				"/operator/people": 1, "/operator/workspaces": 1, "/": 0, "/usage": 0, "/devices": 0, "/webhooks": 0,
 				"/devices/" + c.device: 0, "/devices/" + c.device + "/health": 0, c.hook: 0, c.hook + "/replays": 0,
 				"/messages/chats/" + c.device + "/+15551234567": 0, "/messages/chats/" + c.device + "/+15550000000": 0,

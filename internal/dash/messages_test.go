@@ -236,7 +236,7 @@ func TestMessagesAndConversationsAreReadPageByPage(t *testing.T) {
 	if strings.Index(p.body, "text 58.") > strings.Index(p.body, "text 59.") {
 		t.Error("the oldest is not at the top")
 	}
-	if p := c.get(next(p)); strings.Contains(p.body, "<textarea") || strings.Contains(mainOf(p), `hx-trigger`) {
+	if p := c.get(next(p)); strings.Contains(p.body, "<textarea") || strings.Contains(mainOf(p), `news from:body`) {
 		t.Error("an older part of a conversation has a form, or is asked for again")
 	}
 	for i := range 51 {
@@ -319,6 +319,57 @@ func TestLocationIsShownAsText(t *testing.T) {
 	}
 }
 
+// The inbox has the conversations of all devices or of one, only the unread ones, and in their place what a search finds.
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	support, sales := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Sales")
+	const other = "+15559990000"
+	s.comes(support, contact, "Ada", "The gate is open")
+	m := s.comes(sales, other, "Ben", "An offer, please")
+	shows := func(path, want, not string) answer {
+		t.Helper()
+		p := c.says(path, want)
+		if strings.Contains(p.body, not) {
+			t.Errorf("%s shows %q", path, not)
+		}
+		return p
+	}
+	c.says("/messages/chats", "The gate is open", "An offer, please", "via <bdi>Support</bdi>", "via <bdi>Sales</bdi>")
+	shows("/messages/chats?device="+string(sales.ID), "An offer, please", "The gate is open")
+	c.post("/messages/chats/"+string(support.ID)+"/"+contact, url.Values{"do": {"read"}})
+	shows("/messages/chats?show=unread", "An offer, please", "The gate is open")
+	shows("/messages/chats?show=archived", "No archived conversations", "An offer, please")
+	found := `href="/messages/chats/` + string(sales.ID) + "/" + other + "?near=" + string(m.ID)
+	for _, find := range []string{"offer", other, string(m.ID)} {
+		if p := shows("/messages/chats?q="+url.QueryEscape(find), "An offer, please", "The gate is open"); !strings.Contains(p.body, found) {
+			t.Errorf("what %q finds does not lead to its conversation", find)
+		}
+	}
+	c.says("/messages/chats?q=nothing", "No messages found")
+	c.says("/messages/chats?q=%3F", "Enter words, a phone number, or a message ID")
+	open := url.QueryEscape(string(sales.ID) + "/" + other)
+	c.says("/messages/chats?beside="+open, `aria-current="page"`)
+}
+
+// A person who writes to somebody learns before that the device is not connected.
+func TestConversationSaysThatItsDeviceIsDown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "Ada", "Hello")
+	talk := "/messages/chats/" + string(d.ID) + "/" + contact
+	if p := c.get(talk); strings.Contains(p.body, "not connected") {
+		t.Error("a device that is connected is said to be down")
+	}
+	if err := s.g.Sessions.SetState(t.Context(), d.ID, gateway.SessionState{Status: postern.Disconnected}); err != nil {
+		t.Fatal(err)
+	}
+	c.says(talk, "Support is not connected.", "Send when it is back")
+}
+
 // Who may write sees the buttons of a conversation. Without a session, archiving fails with its reason.
 func TestConversationHasButtonsForWriters(t *testing.T) {
 	t.Parallel()
@@ -329,7 +380,7 @@ func TestConversationHasButtonsForWriters(t *testing.T) {
 	talk := "/messages/chats/" + string(d.ID) + "/" + contact
 	c.says(talk, "Mark as read", "Archive", "Mute")
 	c.want(c.post(talk, url.Values{"do": {"read"}}), http.StatusSeeOther, talk)
-	if p := c.get("/messages/chats?device=" + string(d.ID)); strings.Contains(p.body, "unread") {
+	if p := c.get("/messages/chats?device=" + string(d.ID)); strings.Contains(p.body, "1 unread") {
 		t.Error("the conversation is not read")
 	}
 	if err := s.g.Sessions.SetState(t.Context(), d.ID, gateway.SessionState{Status: postern.Disconnected}); err != nil {

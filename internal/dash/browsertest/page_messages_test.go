@@ -133,6 +133,13 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 				Live: "/messages/chats", Send: true,
 			}),
 		},
+		{"chats-all", Chats(f, ChatsView{Devices: devices, Show: "unread", Chats: []Message{unread, in}, Beside: true, Open: "dev_1/x"})},
+		{"chats-found", Chats(f, ChatsView{Devices: devices, Find: "gate", Found: []Message{in, failed}})},
+		{"chats-wrong", Chats(f, ChatsView{Devices: devices, Find: "?", Wrong: "Enter words, a phone number, or a message ID."})},
+		{"chat-down", ChatPage(f, ChatView{
+			Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Newest: true, Send: true, Down: "Support is not connected.",
+			Draft: Draft{Key: "K"},
+		})},
 		{
 			"chat",
 			ChatPage(f, ChatView{

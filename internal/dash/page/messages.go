@@ -171,12 +171,25 @@ func (v MessageFormView) faults() []fault {
 
 // ChatsView lists the chats of a device.
 type ChatsView struct {
-	Device  string // id of the chosen one; "": there is none
+	Device  string // id of the chosen one; "": all
 	Devices []Choice
+	Show    string    // "unread", "archived"; "": all
+	Find    string    // what is searched for; "": nothing
+	Wrong   string    // why it cannot be searched for
+	Found   []Message // in place of the conversations, if something is searched for
 	Chats   []Message // the newest of each
 	More    string    // where the next page is; "": this is the last
 	Live    string    // the page's own path: it asks for itself again; "": it stays as it is
 	Send    bool      // the person may write
+	Beside  bool      // the list is beside a conversation
+	Open    string    // the chatKey of that conversation
+}
+
+// chatKey identifies a conversation among those of all devices.
+func chatKey(device, chat string) string { return device + "/" + chat }
+
+func shownChats() []Choice {
+	return []Choice{{"", "All"}, {"unread", "Unread"}, {"archived", "Archived"}}
 }
 
 // ChatView is a conversation.
@@ -185,6 +198,7 @@ type ChatView struct {
 
 	Device     string // id
 	DeviceName string
+	Down       string // that the device is not connected, as a sentence; "": it is
 	Chat       string
 	Name       string    // the contact's on the network; "": unknown
 	Group      bool      // several people write
