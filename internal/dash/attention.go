@@ -33,6 +33,57 @@ func (d overview) troubles(w http.ResponseWriter, r *http.Request, v visit) erro
 	return d.write(w, r, http.StatusOK, page.Attention(a))
 }
 
+// board returns the state of each device and each webhook, for a page that is open.
+func (d overview) board(w http.ResponseWriter, r *http.Request, v visit) error {
+	view, err := d.boardOf(r, v)
+	if err != nil {
+		return err
+	}
+	return d.write(w, r, http.StatusOK, page.Board(view))
+}
+
+// boardOf returns what the board shows; nothing to those who may not see messages.
+func (d overview) boardOf(r *http.Request, v visit) (page.BoardView, error) {
+	view := page.BoardView{Most: gateway.MostStates}
+	if !v.may(postern.MessagesRead) {
+		return view, nil
+	}
+	b, err := d.g.Statistics.Board(r.Context(), v.caller)
+	for _, s := range b.Devices {
+		view.Devices = append(view.Devices, deviceTile(s))
+	}
+	for _, s := range b.Endpoints {
+		view.Webhooks = append(view.Webhooks, hookTile(s))
+	}
+	return view, err
+}
+
+func deviceTile(s gateway.DeviceState) page.DeviceTile {
+	t := page.DeviceTile{
+		ID: string(s.ID), Name: s.Name, Status: string(s.Status), Why: because(s.Reason), Since: timeOf(s.Since),
+		WaitingSince: timeOf(s.Queue.Since), In: timeOf(s.LastIn), Out: timeOf(s.LastOut),
+	}
+	if s.Waiting > 0 {
+		t.Waiting = counted(s.Waiting, "message", "messages")
+	}
+	return t
+}
+
+func hookTile(s gateway.EndpointState) page.HookTile {
+	t := page.HookTile{
+		ID: string(s.ID), Name: cmp.Or(s.Description, s.URL), Status: string(s.Status),
+		FailingSince: timeOf(s.FailingSince), Bad: s.Failed > 0, Success: timeOf(s.LastSuccess),
+		Failure: timeOf(s.LastFailure),
+	}
+	if all := s.Succeeded + s.Failed; all > 0 {
+		t.Rate = rate(s.Succeeded, all) + " of " + many(all, "attempt", "attempts")
+	}
+	if s.Waiting > 0 {
+		t.Waiting = upTo(s.Waiting, gateway.MostWaiting, "event", "events")
+	}
+	return t
+}
+
 func (d overview) attention(r *http.Request, v visit) (page.AttentionView, error) {
 	a, err := d.g.Statistics.Attention(r.Context(), v.caller)
 	view := page.AttentionView{
@@ -50,8 +101,11 @@ func (d overview) attention(r *http.Request, v visit) (page.AttentionView, error
 }
 
 // counted formats a number that was counted up to [gateway.Counted].
-func counted(n int, one, more string) string {
-	if n >= gateway.Counted {
+func counted(n int, one, more string) string { return upTo(n, gateway.Counted, one, more) }
+
+// upTo formats a number that was counted up to a limit.
+func upTo(n, limit int, one, more string) string {
+	if n >= limit {
 		return "At least " + many(int64(n), one, more)
 	}
 	return many(int64(n), one, more)
@@ -148,10 +202,10 @@ func (d overview) failures(ctx context.Context, v visit, id postern.EndpointID, 
 }
 
 const (
-	liveGap  = time.Second      // between two signals of a stream
-	livePart = 10 * time.Second // between the comments of a stream without signals
-	liveTime = 5 * time.Minute  // after which the browser opens another stream
-	liveWait = 30 * time.Second // with a browser that takes nothing
+	liveGap  = 700 * time.Millisecond // between two signals of a stream: a page is less than a second behind
+	livePart = 10 * time.Second       // between the comments of a stream without signals
+	liveTime = 5 * time.Minute        // after which the browser opens another stream
+	liveWait = 30 * time.Second       // with a browser that takes nothing
 
 	streamsEach = 200 // open pages of a workspace
 	streamsAll  = 2000

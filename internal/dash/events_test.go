@@ -70,8 +70,8 @@ func TestPartOfTheLogThatIsNotItsEndIsGoneOnFromSoon(t *testing.T) {
 	for i := range 51 {
 		s.received(d, fmt.Sprint(i))
 	}
-	part := c.says(next, `hx-trigger="load delay:200ms, every 2s"`)
-	c.says(link(t, part, newer), `hx-trigger="every 2s"`)
+	part := c.says(next, `hx-trigger="load delay:200ms, news from:body, every 10s"`)
+	c.says(link(t, part, newer), `hx-trigger="news from:body, every 10s"`)
 }
 
 func TestEventsAreFiltered(t *testing.T) {

@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -23,6 +24,9 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks)}
 	if view.Attention, err = d.attention(r, v); err != nil {
+		return err
+	}
+	if view.Board, err = d.boardOf(r, v); err != nil {
 		return err
 	}
 	if view.Steps, err = d.steps(r, v, usage, hooks); err != nil {
@@ -81,39 +85,53 @@ func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gat
 func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) error {
 	p, spans := lastHours(), gateway.LastDay()
 	view.Spans, view.Span = []page.Choice{
-		{Value: "/", Label: "Last 24 hours"}, {Value: "/?span=month", Label: "Last 30 days"},
+		{Value: "/?span=hour", Label: "Last hour"}, {Value: "/", Label: "Last 24 hours"},
+		{Value: "/?span=month", Label: "Last 30 days"},
 	}, "/"
-	if r.FormValue("span") == "month" {
+	switch r.FormValue("span") {
+	case "hour":
+		p, spans, view.Span = lastMinutes(), gateway.LastHour(), "/?span=hour"
+	case "month":
 		p, spans, view.Span = lastDays(), gateway.LastMonth(), "/?span=month"
 	}
-	if v.may(postern.MessagesRead) {
-		list, err := d.g.Statistics.MessageSpans(r.Context(), v.caller, spans)
-		if err != nil {
-			return err
-		}
-		var sent, delivered int64
-		for _, m := range list {
-			sent, delivered = sent+m.Sent, delivered+m.Delivered
-		}
-		view.Tiles = append(view.Tiles, page.Tile{
-			Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words,
-		})
-		view.Charts = append(view.Charts, messagesChart(list, p), deliveredChart(list, p))
+	return errors.Join(d.messageFigures(r, v, p, spans, view), d.attemptFigures(r, v, p, spans, view))
+}
+
+func (d overview) messageFigures(r *http.Request, v visit, p period, s gateway.Spans, view *page.OverviewView) error {
+	if !v.may(postern.MessagesRead) {
+		return nil
 	}
-	if v.may(postern.WebhooksRead) {
-		list, err := d.g.Statistics.AttemptSpans(r.Context(), v.caller, spans)
-		if err != nil {
-			return err
-		}
-		var good, bad int64
-		for _, h := range list {
-			good, bad = good+h.Succeeded, bad+h.Failed
-		}
-		view.Tiles = append(view.Tiles, page.Tile{
-			Label: "Webhook success", Value: rate(good, good+bad), Note: "in " + p.words,
-		})
-		view.Charts = append(view.Charts, attemptsChart(list, p), latencyChart(list, p))
+	list, err := d.g.Statistics.MessageSpans(r.Context(), v.caller, s)
+	if err != nil {
+		return err
 	}
+	var sent, delivered int64
+	for _, m := range list {
+		sent, delivered = sent+m.Sent, delivered+m.Delivered
+	}
+	view.Tiles = append(view.Tiles, page.Tile{
+		Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words,
+	})
+	view.Charts = append(view.Charts, messagesChart(list, p), deliveredChart(list, p))
+	return nil
+}
+
+func (d overview) attemptFigures(r *http.Request, v visit, p period, s gateway.Spans, view *page.OverviewView) error {
+	if !v.may(postern.WebhooksRead) {
+		return nil
+	}
+	list, err := d.g.Statistics.AttemptSpans(r.Context(), v.caller, s)
+	if err != nil {
+		return err
+	}
+	var good, bad int64
+	for _, h := range list {
+		good, bad = good+h.Succeeded, bad+h.Failed
+	}
+	view.Tiles = append(view.Tiles, page.Tile{
+		Label: "Webhook success", Value: rate(good, good+bad), Note: "in " + p.words,
+	})
+	view.Charts = append(view.Charts, attemptsChart(list, p), latencyChart(list, p))
 	return nil
 }
 
@@ -332,16 +350,17 @@ func orNone(n, of int64) string {
 // period is the time range of the charts.
 type period struct {
 	words string // "the last 24 hours"
-	days  bool
+	grain page.Grain
 }
 
-func lastHours() period { return period{"the last 24 hours", false} }
-func lastDays() period  { return period{"the last 30 days", true} }
+func lastMinutes() period { return period{"the last hour", page.Minutes} }
+func lastHours() period   { return period{"the last 24 hours", page.Hours} }
+func lastDays() period    { return period{"the last 30 days", page.Days} }
 
 // attemptsChart shows the results of delivery attempts.
 func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 	c := page.Chart{
-		ID: "attempts", Title: "Webhook deliveries", Colours: "outcome", Days: p.days,
+		ID: "attempts", Title: "Webhook deliveries", Colours: "outcome", Grain: p.grain,
 		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Rate", "Mean (ms)"},
 	}
 	var good, bad int64
@@ -370,37 +389,53 @@ func attemptsChart(hours []postern.EndpointHour, p period) page.Chart {
 // latencyChart shows how long receivers took to respond.
 func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 	c := page.Chart{
-		ID: "latency", Title: "Webhook latency", Days: p.days, Unit: " ms", Parts: []string{"Mean"},
-		Columns: []string{"Attempts", "Mean (ms)", "Slowest (ms)"},
-		Note:    "The time from the start of an attempt to its response or timeout. Percentiles are not recorded.",
+		ID: "latency", Title: "Webhook latency", Grain: p.grain, Unit: " ms", Levels: true,
+		Parts: []string{"Median", "95%", "99%"}, Columns: []string{"Attempts", "Median (ms)", "95% (ms)", "99% (ms)", "Slowest (ms)"},
+		Note: "The time from the start of an attempt to its response or timeout. Percentiles are estimated from counts of " +
+			"attempts by duration.",
 	}
-	var total, n, slowest int64
+	var all postern.Took
+	var n, slowest int64
 	for _, h := range hours {
-		all := h.Succeeded + h.Failed
-		total, n, slowest = total+h.MeanMs*all, n+all, max(slowest, h.MaxMs)
-		c.Spans = append(c.Spans, span(h.Hour, []int64{h.MeanMs}, num(all), orNone(h.MeanMs, all),
-			orNone(h.MaxMs, all)))
+		attempts := h.Succeeded + h.Failed
+		n, slowest = n+attempts, max(slowest, h.MaxMs)
+		for i := range all {
+			all[i] += h.Took[i]
+		}
+		parts, cells := percentiles(h.Took, h.MaxMs)
+		c.Spans = append(c.Spans, span(h.Hour, parts, num(attempts), cells[0], cells[1], cells[2], orNone(h.MaxMs, attempts)))
 	}
 	c.Gist = "Nothing was sent in " + p.words + "."
-	if n > 0 {
-		c.Gist = fmt.Sprintf(
-			"In %s, an attempt took %s ms on average. The slowest took %s ms.", p.words, num(total/n), num(slowest),
-		)
+	if _, cells := percentiles(all, slowest); n > 0 {
+		c.Gist = fmt.Sprintf("In %s, half of the attempts took at most %s ms, 95%% of them %s ms, and the slowest %s ms.",
+			p.words, cells[0], cells[1], num(slowest))
 	}
 	return c
+}
+
+// percentiles returns the median, the 95th and the 99th percentile of attempts, as numbers and in words.
+func percentiles(took postern.Took, slowest int64) (parts []int64, cells [3]string) {
+	for i, p := range [...]int64{50, 95, 99} {
+		ms, ok := took.Percentile(p, slowest)
+		parts, cells[i] = append(parts, ms), "–"
+		if ok {
+			cells[i] = num(ms)
+		}
+	}
+	return parts, cells
 }
 
 // messagesChart shows messages sent and received.
 func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
-		ID: "messages", Title: "Messages", Colours: "traffic", Days: p.days,
-		Parts: []string{"Sent", "Received"}, Columns: []string{"Sent", "Received", "Failed"},
+		ID: "messages", Title: "Messages", Colours: "traffic", Grain: p.grain,
+		Parts: []string{"Sent", "Received", "Failed"}, Columns: []string{"Sent", "Received", "Failed"},
 		Note: "Messages are counted at the time they were accepted or received. Failed messages include expired ones.",
 	}
 	var sum postern.MessageSpan
 	for _, m := range list {
 		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
-		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received}, num(m.Sent), num(m.Received),
+		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received, m.Failed}, num(m.Sent), num(m.Received),
 			num(m.Failed)))
 	}
 	c.Gist = fmt.Sprintf(
@@ -412,7 +447,7 @@ func messagesChart(list []postern.MessageSpan, p period) page.Chart {
 // deliveredChart shows the share of sent messages that were delivered.
 func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 	c := page.Chart{
-		ID: "delivered", Title: "Delivery rate", Days: p.days, Unit: "%", Most: 100, Parts: []string{"Delivered"},
+		ID: "delivered", Title: "Delivery rate", Grain: p.grain, Unit: "%", Most: 100, Parts: []string{"Delivered"},
 		Columns: []string{"Sent", "Delivered", "Rate"},
 		Note:    "The share of sent messages that reached the recipient's phone.",
 	}

@@ -14,7 +14,9 @@ func chartSample(id string, at time.Time, span time.Duration) Chart {
 	c := Chart{
 		ID: id, Title: "Attempts", Gist: "1,204 attempts succeeded and 15 failed.", Colours: "outcome",
 		Parts: []string{"Succeeded", "Failed"}, Columns: []string{"Succeeded", "Failed", "Mean (ms)"},
-		Days: span > time.Hour,
+	}
+	if span > time.Hour {
+		c.Grain = Days
 	}
 	for i := range 24 {
 		good, bad := i*i%90, max(0, i-18)

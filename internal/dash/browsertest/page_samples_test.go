@@ -76,6 +76,23 @@ func samples() []sample {
 			}),
 		},
 		{"overview", Overview(f("Overview", "/"), OverviewView{
+			Board: BoardView{
+				Most: 2,
+				Devices: []DeviceTile{
+					{
+						ID: "dev_1", Name: "Support", Status: "disconnected", Why: "The network closed the connection.",
+						Since: at, Waiting: "12 messages", WaitingSince: at, In: at, Out: at,
+					},
+					{ID: "dev_2", Name: "Sales", Status: "connected", Since: at},
+				},
+				Webhooks: []HookTile{
+					{
+						ID: "whk_1", Name: "https://hooks.example.com/orders", Status: "active", FailingSince: at,
+						Rate: "12.5% of 1,204 attempts", Bad: true, Success: at, Failure: at, Waiting: "12 events",
+					},
+					{ID: "whk_2", Name: "Billing", Status: "disabled"},
+				},
+			},
 			Steps: []Step{
 				{"Create workspace", "It holds your devices, keys and webhooks.", "", true},
 				{"Create an API key", "Your program uses it to call Postern.", "/keys/new", true},

@@ -34,6 +34,7 @@ var elsewhere = map[string]string{
 	"/operator/people/{id}/password": "TestOperator",
 	"/events/new":                    "a part of a page",
 	"/attention":                     "a part of a page",
+	"/board":                         "a part of a page",
 	"/health":                        "a part of a page",
 	"/live":                          "a stream",
 	"/messages.csv":                  "a file",

@@ -1,6 +1,9 @@
 package page
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // AttentionView is the state of a workspace, and what is wrong in it.
 type AttentionView struct {
@@ -30,6 +33,11 @@ type Fix struct {
 	Label string
 	Post  string // where its form is posted; "" for a link to Href
 	Href  string
+}
+
+// badges is what scripts show in the navigation, in JSON: how many devices are down, and how many webhooks fail.
+func (v AttentionView) badges() string {
+	return fmt.Sprintf(`{"/devices": [%d, "down"], "/webhooks": [%d, "failing"]}`, v.Down, v.Failing)
 }
 
 func (v AttentionView) well() bool { return len(v.Problems) == 0 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,13 +15,24 @@ type Chart struct {
 	Gist    string   // a summary, as a sentence
 	Note    string   // an explanation; "": none
 	Colours string   // "outcome", "traffic"; "": one
-	Parts   []string // the parts of a bar from the bottom: at most two
+	Parts   []string // the parts of a bar from the bottom: at most three
+	Levels  bool     // each part includes the ones below it
 	Columns []string // of the table, without the first
 	Spans   []Span   // oldest first
-	Most    int      // the value of a full-height bar; 0: the highest value
+	Most    int      // the value of a full-height bar; 0: a round number above the highest value
 	Unit    string   // follows the values; "": none
-	Days    bool     // a span is a day instead of an hour
+	Grain   Grain
 }
+
+// Grain is the length of a chart's spans.
+type Grain int
+
+// The lengths.
+const (
+	Hours Grain = iota
+	Minutes
+	Days
+)
 
 // Span is one time span of a chart.
 type Span struct {
@@ -44,7 +56,7 @@ type bar struct {
 // bars returns the parts to draw for the i-th span.
 func (c Chart) bars(i int) (list []bar) {
 	step, ground := float64(chartWide)/float64(len(c.Spans)), float64(chartHigh)
-	for part, n := range c.Spans[i].Parts {
+	for part, n := range c.stacked(c.Spans[i]) {
 		high := high(n, c.most())
 		ground -= high
 		if high > 0 {
@@ -54,13 +66,41 @@ func (c Chart) bars(i int) (list []bar) {
 	return list
 }
 
+// stacked returns how much each part of a span adds to its bar.
+func (c Chart) stacked(s Span) []int {
+	if !c.Levels {
+		return s.Parts
+	}
+	parts := slices.Clone(s.Parts)
+	for i := len(parts) - 1; i > 0; i-- {
+		parts[i] = max(parts[i]-parts[i-1], 0)
+	}
+	return parts
+}
+
 // most is the value of a full-height bar.
 func (c Chart) most() int {
-	most := max(c.Most, 1)
+	highest := c.Most
 	for _, s := range c.Spans {
-		most = max(most, s.sum())
+		n := 0
+		for _, part := range c.stacked(s) {
+			n += part
+		}
+		highest = max(highest, n)
 	}
-	return most
+	return roundUp(highest)
+}
+
+// roundUp returns the next number at which a scale may end: 2, 4, 10, 20, 40 and so on, so that its half is a
+// whole number, too.
+func roundUp(n int) int {
+	for unit := 1; ; unit *= 10 {
+		for _, step := range []int{2, 4, 10} {
+			if n <= step*unit {
+				return step * unit
+			}
+		}
+	}
 }
 
 func (s Span) sum() (n int) {
@@ -104,7 +144,7 @@ func (c Chart) says(s Span) string {
 }
 
 func (c Chart) when(s Span) string {
-	if c.Days {
+	if c.Grain == Days {
 		return s.At.UTC().Format("2 Jan 2006")
 	}
 	return readTime(s.At)
@@ -112,17 +152,12 @@ func (c Chart) when(s Span) string {
 
 // head is the title of the table's first column.
 func (c Chart) head() string {
-	if c.Days {
-		return "Day (UTC)"
-	}
-	return "Hour"
+	return [...]string{Hours: "Hour", Minutes: "Minute", Days: "Day (UTC)"}[c.Grain]
 }
 
-func (c Chart) first() string {
-	if c.Days {
-		return fmt.Sprintf("%d days ago", len(c.Spans)-1)
-	}
-	return fmt.Sprintf("%d hours ago", len(c.Spans)-1)
+// ago says how far in the past a span is.
+func (c Chart) ago(spans int) string {
+	return fmt.Sprintf("%d %s ago", spans, [...]string{Hours: "hours", Minutes: "minutes", Days: "days"}[c.Grain])
 }
 
 // Meter is how much of a limit is used.

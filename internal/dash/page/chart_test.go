@@ -28,3 +28,24 @@ func TestChartStaysInItsPicture(t *testing.T) {
 		}
 	}
 }
+
+// Percentiles include one another, so each adds only its distance from the one below to the bar.
+func TestLevelsAreNotAddedUp(t *testing.T) {
+	t.Parallel()
+	c := Chart{Levels: true, Parts: []string{"Median", "95%"}, Spans: []Span{{Parts: []int{30, 100}}}}
+	if list := c.bars(0); len(list) != 2 || list[0].high != "28.8" || list[1].high != "67.2" || c.most() != 100 {
+		t.Errorf("bars = %+v of %d", list, c.most())
+	}
+	if says := c.says(c.Spans[0]); !strings.Contains(says, "30 median") || !strings.Contains(says, "100 95%") {
+		t.Errorf("the tooltip is %q", says)
+	}
+}
+
+func TestScalesEndAtRoundNumbers(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{0: 2, 1: 2, 3: 4, 5: 10, 10: 10, 11: 20, 39: 40, 41: 100, 12_345: 20_000} {
+		if got := roundUp(n); got != want {
+			t.Errorf("the scale for %d ends at %d, want %d", n, got, want)
+		}
+	}
+}

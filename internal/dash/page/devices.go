@@ -12,7 +12,7 @@ type DevicesView struct {
 	Devices []Device
 	More    string // where the next page is, such as "/devices?after=dev_…"; "": this is the last
 	Add     string // where a device is added; "": not offered
-	Live    string // the page's own path, polled every 5 seconds; "": not polled
+	Live    string // the page's own path, asked for again when something has changed; "": never
 }
 
 // Device is a line of the list of devices.
@@ -119,7 +119,7 @@ func (v DeviceView) pace() string {
 	if v.Link.open() || v.Status == "linking" || v.Status == "connecting" {
 		return "every 1s"
 	}
-	return "every 5s"
+	return "news from:body, every 10s"
 }
 
 // DeviceFormView is the form that adds a device.

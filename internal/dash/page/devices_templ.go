@@ -98,7 +98,7 @@ func Devices(f Frame, v DevicesView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\" hx-trigger=\"every 5s\" hx-select=\"#devices\" hx-target=\"this\" hx-swap=\"outerMorph\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\" hx-trigger=\"news from:body, every 10s\" hx-select=\"#devices\" hx-target=\"this\" hx-swap=\"outerMorph\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -581,7 +581,7 @@ func colour(status string) string {
 		return "badge-info"
 	case "disconnected", "restricted", "expiring":
 		return "badge-warning"
-	case "conflict", "banned", "logged_out", "failed", "disabled", "exhausted":
+	case "conflict", "banned", "logged_out", "failed", "failing", "disabled", "exhausted":
 		return "badge-error"
 	}
 	return "" // unlinked, paused, expired, revoked, and what is not known here

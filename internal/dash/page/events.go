@@ -32,7 +32,7 @@ const eventsHeld = 200
 // not fall behind a busy log.
 func (v EventsView) pace() string {
 	if v.Behind {
-		return "load delay:200ms, every 2s"
+		return "load delay:200ms, news from:body, every 10s"
 	}
-	return "every 2s"
+	return "news from:body, every 10s"
 }

@@ -5,6 +5,7 @@ import "time"
 // OverviewView is the first page.
 type OverviewView struct {
 	Attention AttentionView
+	Board     BoardView
 
 	Steps  []Step // of getting started; nil: the list is not shown
 	Tiles  []Tile
@@ -46,4 +47,31 @@ func (v OverviewView) done() (n int) {
 		}
 	}
 	return n
+}
+
+// BoardView is the state of each device and each webhook.
+type BoardView struct {
+	Devices  []DeviceTile
+	Webhooks []HookTile
+	Most     int // how many of each there are at most
+}
+
+// DeviceTile is a device in a few figures.
+type DeviceTile struct {
+	ID, Name, Status string
+	Why              string    // a sentence; "": nothing to say
+	Since            time.Time // of the status
+	Waiting          string    // messages, such as "12 messages"; "": none
+	WaitingSince     time.Time
+	In, Out          time.Time // the last messages
+}
+
+// HookTile is a webhook in a few figures.
+type HookTile struct {
+	ID, Name, Status string
+	FailingSince     time.Time
+	Rate             string // of success in the last 15 minutes, such as "98.5% of 1,204 attempts"; "": no attempts
+	Bad              bool   // some of them failed
+	Success, Failure time.Time
+	Waiting          string // events, such as "12 events"; "": none
 }

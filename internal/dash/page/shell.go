@@ -33,6 +33,7 @@ type Workspace struct {
 func Entries() []Entry {
 	return []Entry{
 		{"/", "Overview"},
+		{"/messages/chats", "Inbox"},
 		{"/messages", "Messages"},
 		{"/contacts", "Contacts"},
 		{"/devices", "Devices"},

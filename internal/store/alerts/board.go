@@ -11,10 +11,7 @@ import (
 const MostStates = 24
 
 // MostWaiting is how far the deliveries that wait for an endpoint are counted on a board.
-const MostWaiting = 1000
-
-// recent is how many of a device's newest messages are searched for the last one in each direction.
-const recent = 50
+const MostWaiting = 100
 
 // DeviceState is a device in a few figures.
 type DeviceState struct {
@@ -28,10 +25,11 @@ type DeviceState struct {
 }
 
 // Devices returns the state of a workspace's devices, at most [MostStates]: first those that are not connected and
-// should be, then by name.
+// should be, then by name. The last message in each direction is looked for among the newest 50. This number is a part of
+// the statement, because PostgreSQL plans to read everything if it does not know how little is wanted.
 func (t Table) Devices(ctx context.Context, ws postern.WorkspaceID) (list []DeviceState, err error) {
 	const last = `coalesce((SELECT max(created_at) FROM (SELECT m.created_at, m.direction FROM message m
-		WHERE m.device_id = d.id ORDER BY m.n DESC LIMIT $2 + 0) AS newest WHERE direction = `
+		WHERE m.device_id = d.id ORDER BY m.n DESC LIMIT 50) AS newest WHERE direction = `
 	queues, err := t.Queues(ctx, ws)
 	if err != nil {
 		return nil, err
@@ -40,8 +38,8 @@ func (t Table) Devices(ctx context.Context, ws postern.WorkspaceID) (list []Devi
 		CASE WHEN d.status = 'connected' THEN d.connected_at ELSE d.down_at END,
 		`+last+`'inbound'), 0), `+last+`'outbound'), 0)
 		FROM device d WHERE d.workspace_id = $1 AND d.deleted_at = 0
-		ORDER BY CASE WHEN d.status IN `+down+` THEN 0 ELSE 1 END, d.name, d.id LIMIT $3 + 0`,
-		[]any{ws, recent, MostStates}, func(r *sql.Rows) error {
+		ORDER BY CASE WHEN d.status IN `+down+` THEN 0 ELSE 1 END, d.name, d.id LIMIT $2 + 0`,
+		[]any{ws, MostStates}, func(r *sql.Rows) error {
 			var s DeviceState
 			err := r.Scan(&s.ID, &s.Name, &s.Status, &s.Reason, &s.Since, &s.LastIn, &s.LastOut)
 			s.Queue = queues[s.ID]

@@ -12,6 +12,7 @@
 //   details[data-drop]           closes on Escape and on a click elsewhere
 //   time[data-local]             is written in the reader's own time
 //   time[data-ago]               is written as the time since then
+//   data-badge="key"             shows the number with this key of #health's data-badges
 //   data-live="path"             says whether the page is connected to the stream at the path
 (() => {
   'use strict'
@@ -92,6 +93,10 @@
       d.open = false
       if (inside) d.querySelector('summary').focus()
     }
+  })
+
+  document.addEventListener('keydown', (e) => {
+    if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && e.target instanceof HTMLTextAreaElement) e.target.form?.requestSubmit()
   })
 
   // A passkey's answer is put into the form, which is sent then. htmx has no part in it.
@@ -229,7 +234,16 @@
   }
   age()
   setInterval(() => { if (!document.hidden) age() }, 1000)
-  document.addEventListener('htmx:after:swap', () => { cut(); localize(); age() })
+  // The health bar brings the numbers of the navigation.
+  const badge = () => {
+    const shown = JSON.parse(document.getElementById('health')?.dataset.badges ?? '{}')
+    for (const b of document.querySelectorAll('[data-badge]')) {
+      const [n, what] = shown[b.dataset.badge] ?? [0, '']
+      b.hidden = !n
+      if (b.textContent !== `${n} ${what}`) b.textContent = `${n} ${what}`
+    }
+  }
+  document.addEventListener('htmx:after:swap', () => { cut(); localize(); age(); badge() })
 
   // A stream tells when something has changed, and the parts of the page that show it ask for their content then. Only
   // a page that is looked at has a stream: browsers open few connections to one server.
