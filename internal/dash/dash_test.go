@@ -18,6 +18,7 @@ import (
 
 	"postern/internal/access"
 	pages "postern/internal/dash/page"
+	"postern/internal/egress"
 	"postern/internal/gateway"
 	"postern/internal/media/blob"
 	"postern/internal/media/library"
@@ -76,9 +77,11 @@ func newSiteAt(t *testing.T, database store.Options, sandbox gateway.Sandbox, se
 	p := people.New(people.Options{
 		DB: db, Box: box, PasswordMemory: 64, CheckURL: publicURL, TestAlert: unreachable,
 	})
+	network := egress.NewClient(egress.Options{})
+	t.Cleanup(network.Close)
 	s := &site{t: t, db: db, p: p, g: gateway.New(gateway.Options{
 		DB: db, Box: box, Library: shelves(t, db), Sandbox: sandbox, Log: slog.New(slog.DiscardHandler),
-		CheckURL: publicURL, Confirm: p.Users.Confirm,
+		CheckURL: publicURL, CheckProxy: network.CheckProxy, Confirm: p.Users.Confirm,
 	})}
 	opts := Options{
 		Gateway: s.g, People: s.p, Log: slog.New(slog.DiscardHandler), BaseURL: "https://api.example.com",

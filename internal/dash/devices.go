@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -106,6 +108,131 @@ func (d devices) showAs(
 	view.Pauses = linked && one.Status != postern.Paused
 	edit(&view)
 	return d.write(w, r, status, page.OneDevice(d.frame(r, v, one.Name, "/devices"), view))
+}
+
+// settings shows the form with the settings of a device.
+func (d devices) settings(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
+	if err != nil {
+		return err
+	}
+	pace := one.Pace.Or(postern.Pace{})
+	return d.showSettings(w, r, v, http.StatusOK, page.DeviceSettingsView{
+		ID: string(one.ID), Name: page.Field{Value: one.Name}, PerMinute: rateField(pace.PerMinute),
+		NewChats: rateField(pace.NewChatsPerMinute),
+		Receives: receives(func(name string) bool { return *receiveOf(&one.Receive, name) }), Media: string(one.Receive.Media),
+	})
+}
+
+func (d devices) showSettings(w http.ResponseWriter, r *http.Request, v visit, status int, view page.DeviceSettingsView) error {
+	return d.write(w, r, status, page.DeviceSettings(d.frame(r, v, "Settings of a device", "/devices"), view))
+}
+
+func rateField(rate postern.Rate) page.Field {
+	if rate == 0 {
+		return page.Field{}
+	}
+	return page.Field{Value: strconv.Itoa(int(rate))}
+}
+
+// receives are what a device can receive.
+func receives(chosen func(name string) bool) []page.ReceiveChoice {
+	list := []page.ReceiveChoice{
+		{Name: "direct", Label: "Direct chats", Text: "Messages of single people."},
+		{Name: "groups", Label: "Groups", Text: "Messages in groups, and what changes in them."},
+		{Name: "channels", Label: "Channels", Text: "Posts of channels that the account follows."},
+		{Name: "status", Label: "Status", Text: "Status posts of contacts, which last for a day."},
+		{Name: "calls", Label: "Calls", Text: "That somebody calls. Nobody answers."},
+		{Name: "viewOnce", Label: "View-once files", Text: "Files that can be viewed once are kept like others."},
+		{Name: "history", Label: "History", Text: "What the phone had before it was linked. Turn it on before you link the device."},
+	}
+	for i := range list {
+		list[i].Chosen = chosen(list[i].Name)
+	}
+	return list
+}
+
+// receiveOf returns the setting with a name of [receives].
+func receiveOf(in *postern.Receive, name string) *bool {
+	return map[string]*bool{
+		"direct": &in.Direct, "groups": &in.Groups, "channels": &in.Channels, "status": &in.Status, "calls": &in.Calls,
+		"viewOnce": &in.ViewOnce, "history": &in.History,
+	}[name]
+}
+
+// changeSettings changes the settings of a device to those of the form.
+func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit) error {
+	one, err := d.g.Devices.Get(r.Context(), v.caller, deviceIn(r))
+	if err != nil {
+		return err
+	}
+	view := page.DeviceSettingsView{
+		ID: string(one.ID), Name: page.Field{Value: r.PostFormValue("name")},
+		PerMinute: page.Field{Value: r.PostFormValue("perMinute")}, NewChats: page.Field{Value: r.PostFormValue("newChats")},
+		Proxy: page.Field{Value: r.PostFormValue("proxy")}, Media: r.PostFormValue("media"),
+		Receives: receives(func(name string) bool { return slices.Contains(r.PostForm["receive"], name) }),
+	}
+	if change, ok := settingsIn(&view, r.PostFormValue("noProxy") != ""); ok {
+		_, err = d.g.Devices.Change(r.Context(), v.caller, one.ID, change)
+		wrong, is := faults(err)
+		if !is {
+			return d.back(w, r, err, "The settings were saved.")
+		}
+		view.Name.Error, view.Proxy.Error = wrong["name"], wrong["proxyUrl"]
+	}
+	view.Problem = "Nothing was changed."
+	return d.showSettings(w, r, v, http.StatusUnprocessableEntity, view)
+}
+
+// settingsIn reads a form. ok is false if a field is wrong, which the view says then.
+func settingsIn(view *page.DeviceSettingsView, noProxy bool) (c gateway.DeviceChange, ok bool) {
+	pace := gateway.PaceChange{PerMinute: rateIn(&view.PerMinute), NewChatsPerMinute: rateIn(&view.NewChats)}
+	if c.Name = view.Name.Value; c.Name == "" {
+		view.Name.Error = "Enter a name."
+	}
+	c.Pace = given(pace)
+	c.Receive = given(receiveChange(view))
+	if proxy := strings.TrimSpace(view.Proxy.Value); proxy != "" {
+		c.ProxyURL = given(proxy)
+	} else {
+		c.ProxyURL.Given = noProxy
+	}
+	return c, view.Name.Error+view.PerMinute.Error+view.NewChats.Error == ""
+}
+
+func given[T any](value T) gateway.Change[T] { return gateway.Change[T]{Given: true, Value: &value} }
+
+// receiveChange returns what the form says of received messages; an unknown mode of files changes nothing.
+func receiveChange(view *page.DeviceSettingsView) (c gateway.ReceiveChange) {
+	var in postern.Receive
+	for _, choice := range view.Receives {
+		*receiveOf(&in, choice.Name) = choice.Chosen
+	}
+	c = gateway.ReceiveChange{
+		Direct: given(in.Direct), Groups: given(in.Groups), Channels: given(in.Channels), Status: given(in.Status),
+		Calls: given(in.Calls), ViewOnce: given(in.ViewOnce), History: given(in.History),
+	}
+	switch mode := postern.MediaMode(view.Media); mode {
+	case postern.MediaEager, postern.MediaLazy, postern.MediaOff:
+		c.Media = given(mode)
+	}
+	return c
+}
+
+// mostPerMinute is the highest pace, as in the API.
+const mostPerMinute = 1000
+
+// rateIn reads a pace; an empty field means the server's default.
+func rateIn(f *page.Field) gateway.Change[postern.Rate] {
+	text := strings.ReplaceAll(strings.TrimSpace(f.Value), ",", "")
+	if text == "" {
+		return gateway.Change[postern.Rate]{Given: true}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostPerMinute {
+		f.Error = "Enter a number from 1 to 1,000, or nothing."
+	}
+	return given(postern.Rate(n))
 }
 
 func timeOf(t postern.Time) time.Time {

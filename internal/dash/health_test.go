@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -79,4 +80,50 @@ func TestWhatBecameOfADevice(t *testing.T) {
 	c.want(c.get(s.device()+"/health"), http.StatusNotFound, "")
 	s.as(postern.Viewer)
 	c.says(path+"/health", "The device was paused.")
+}
+
+// The settings of a device are changed in a form, which says what is wrong and never shows the proxy.
+func TestDeviceSettings(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.linked(s.workspace(), "Support")
+	path := "/devices/" + string(d.ID)
+	settings := path + "/settings"
+	c.says(path, `href="`+settings+`"`)
+	c.says(settings, `value="Support"`, "Direct chats")
+	proxy := "socks5://user:secret@proxy.test:1080"
+	form := url.Values{
+		"name": {"Sales"}, "perMinute": {"30"}, "newChats": {""}, "receive": {"direct", "status"}, "media": {"lazy"}, "proxy": {proxy},
+	}
+	c.want(c.post(settings, form), http.StatusSeeOther, path)
+	one, err := s.db.Devices.ForEngine(t.Context(), d.ID)
+	want := postern.Receive{Direct: true, Status: true, Media: postern.MediaLazy}
+	if err != nil || one.Name != "Sales" || one.Pace == nil || *one.Pace != (postern.Pace{PerMinute: 30}) || one.Receive != want ||
+		len(one.Proxy) == 0 {
+		t.Errorf("the device is %+v, %v", one, err)
+	}
+	c.says(settings, `value="30"`)
+	c.saysNot(settings, "secret", proxy)
+	for field, wrong := range map[string]struct{ value, says string }{
+		"name": {"", "Enter a name."}, "perMinute": {"0", "Enter a number from 1 to 1,000"}, "newChats": {"x", "Enter a number"},
+		"proxy": {"nowhere", "Nothing was changed."},
+	} {
+		bad := maps.Clone(form)
+		bad.Set(field, wrong.value)
+		if p := c.post(settings, bad); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, wrong.says) {
+			t.Errorf("%s: %d, want %q", field, p.status, wrong.says)
+		}
+	}
+	form.Set("proxy", "")
+	form.Set("noProxy", "on")
+	form.Set("perMinute", "")
+	c.want(c.post(settings, form), http.StatusSeeOther, path)
+	if one, err = s.db.Devices.ForEngine(t.Context(), d.ID); err != nil || len(one.Proxy) > 0 || one.Pace != nil {
+		t.Errorf("the device is %+v, %v", one, err)
+	}
+	s.as(postern.Viewer)
+	if p := c.post(settings, form); p.status != http.StatusForbidden {
+		t.Errorf("a viewer's change is answered %d", p.status)
+	}
 }

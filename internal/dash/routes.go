@@ -83,6 +83,8 @@ func (d *dash) routes() {
 	d.member("GET /devices/new", d.devices.form, devicesWrite)
 	d.member("POST /devices", d.devices.create, devicesWrite)
 	d.ours("GET /devices/{id}", d.devices.show, devicesRead)
+	d.ours("GET /devices/{id}/settings", d.devices.settings, devicesWrite)
+	d.ours("POST /devices/{id}/settings", d.devices.changeSettings, devicesWrite)
 	d.ours("POST /devices/{id}/link", d.devices.openLink, devicesWrite)
 	d.ours("POST /devices/{id}/link/cancel", d.devices.cancelLink, devicesWrite)
 	d.ours("POST /devices/{id}/link/page", d.devices.shareLink, devicesWrite)

@@ -88,7 +88,7 @@ func TestT13HostileTextNeverRuns(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/", "/usage", "/account", "/devices/" + string(number.ID), "/devices/" + string(number.ID) + "/phone",
-		"/devices/" + devices[0] + "/health", "/devices/" + devices[0] + "/delete", "/messages/new",
+		"/devices/" + devices[0] + "/health", "/devices/" + devices[0] + "/settings", "/devices/" + devices[0] + "/delete", "/messages/new",
 		"/webhooks/" + hooks[0] + "/secret", "/webhooks/" + hooks[0] + "/replay",
 		"/webhooks/" + hooks[0] + "/deliveries",
 	} {

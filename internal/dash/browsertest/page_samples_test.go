@@ -75,6 +75,13 @@ func samples() []sample {
 				Ref:  "req_01JD8Z3NDEKTSV4RRFFQ69G5FA",
 			}),
 		},
+		{"device-settings", DeviceSettings(f("Settings of a device", "/devices"), DeviceSettingsView{
+			ID: "dev_1", Name: Field{Value: "Support"}, PerMinute: Field{"many", "Enter a number from 1 to 1,000, or nothing."},
+			Media: "lazy", Problem: "Nothing was changed.",
+			Receives: []ReceiveChoice{
+				{"direct", "Direct chats", "Messages of single people.", true}, {"groups", "Groups", "Messages in groups.", false},
+			},
+		})},
 		{"overview", Overview(f("Overview", "/"), OverviewView{
 			Board: BoardView{
 				Most: 2,

@@ -59,6 +59,7 @@ func hostilePages(s string) []sample {
 		{"SetUp", SetUp(full[SetUpView](s))},
 		{"SignIn", SignIn(full[SignInView](s))},
 		{"Problem", Problem(full[ProblemView](s))},
+		{"Device settings", DeviceSettings(f, full[DeviceSettingsView](s))},
 		{"Overview", Overview(f, full[OverviewView](s))},
 		{"Overview to do", Overview(f, OverviewView{Steps: []Step{{Title: s, Text: s, Href: s}}})},
 		{"Usage", Usage(f, full[UsageView](s))},

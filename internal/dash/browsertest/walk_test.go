@@ -163,7 +163,7 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	device, webhook := "/devices/"+string(d.ID), "/webhooks/"+string(hooks.Endpoint.ID)
 	return map[string]string{
 		"/join/{token}": "/join/" + token, "/": "/", "/devices/{id}": device, "/devices/{id}/delete": device + "/delete",
-		"/devices/{id}/health": device + "/health", "/devices/{id}/phone": device + "/phone",
+		"/devices/{id}/health": device + "/health", "/devices/{id}/settings": device + "/settings", "/devices/{id}/phone": device + "/phone",
 		"/messages/{id}": "/messages/" + messages.Data[0].ID, "/messages/chats": "/messages/chats?device=" + string(d.ID),
 		"/messages/chats/{device}/{chat}":  "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
 		"/contacts/groups/{device}/{chat}": "/contacts/groups/" + string(d.ID) + "/" + url.PathEscape(group.ChatID),

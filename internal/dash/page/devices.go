@@ -122,6 +122,31 @@ func (v DeviceView) pace() string {
 	return "news from:body, every 10s"
 }
 
+// DeviceSettingsView is the form with the settings of a device.
+type DeviceSettingsView struct {
+	ID                        string
+	Name, PerMinute, NewChats Field
+	Proxy                     Field // its value is what was typed; the stored one is never shown
+	Receives                  []ReceiveChoice
+	Media                     string
+	Problem                   string
+}
+
+// ReceiveChoice is something that a device can receive.
+type ReceiveChoice struct {
+	Name, Label, Text string
+	Chosen            bool
+}
+
+func (v DeviceSettingsView) faults() []fault {
+	return faults(fault{"name", v.Name.Error}, fault{"perMinute", v.PerMinute.Error}, fault{"newChats", v.NewChats.Error},
+		fault{"proxy", v.Proxy.Error})
+}
+
+func mediaModes() []Choice {
+	return []Choice{{"eager", "At once"}, {"lazy", "When somebody asks for one"}, {"off", "Never"}}
+}
+
 // DeviceFormView is the form that adds a device.
 type DeviceFormView struct {
 	Name    Field
