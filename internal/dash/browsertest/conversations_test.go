@@ -268,3 +268,51 @@ func TestConversationIsPutAway(t *testing.T) {
 		t.Errorf("the chat is %+v", one)
 	}
 }
+
+// Beside an open conversation there is the inbox, which marks it, follows what arrives, and finds messages while the reader
+// types.
+func TestInboxBesideAConversation(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
+	c := api(t, k)
+	const other = "+15559990000"
+	write := func(from, text string) {
+		t.Helper()
+		c.Call("POST", "/v1/sandbox"+device+"/inbound", map[string]any{"from": from, "body": text}, 200, nil)
+	}
+	evaluated := func(script string) string {
+		t.Helper()
+		s, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](script))
+		b.must(err)
+		return s
+	}
+	inbox := func(has, hasNot string) func() bool {
+		return func() bool {
+			text := evaluated(`document.querySelector('#inbox')?.innerText ?? ''`)
+			return strings.Contains(text, has) && !strings.Contains(text, hasNot)
+		}
+	}
+	write(contact, "Hello")
+	b.goTo(talkOf(device))
+	b.until("the inbox", inbox("Hello", "gate"))
+	if at := evaluated(`document.querySelector('#inbox [aria-current]')?.getAttribute('href') ?? ''`); at != b.path() {
+		t.Errorf("the inbox marks %q, want %q", at, b.path())
+	}
+	write(other, "The gate is open")
+	b.until("what somebody else writes", inbox("The gate is open", "never"))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#q').focus()`), chromedp.KeyEvent("gate"))
+	b.until("what was found", inbox("The gate is open", "Hello"))
+	b.looks("inbox-found")
+	b.press(`#inbox li a`)
+	b.awaits("The gate is open")
+	if !strings.Contains(b.path(), url.PathEscape(other)) {
+		t.Errorf("what was found leads to %s", b.path())
+	}
+	b.fill("#body", "Thank you")
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#body').dispatchEvent(
+		new KeyboardEvent('keydown', {key: 'Enter', ctrlKey: true, bubbles: true}))`))
+	b.awaits("Delivered")
+}

@@ -504,7 +504,7 @@ func chatRow(m Message, v ChatsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = moment(m.At, "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ago(m.At).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -663,7 +663,7 @@ func foundMessages(v ChatsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = moment(m.At, "").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ago(m.At).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -2112,7 +2112,7 @@ func compose(v ChatView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 184, "</button> <span class=\"small soft\">Counts toward your plan's message limit.<span class=\"scripted\">Ctrl+Enter sends.</span></span></div></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 184, "</button> <span class=\"small soft\">Counts toward your plan's message limit. <span class=\"scripted\">Ctrl+Enter sends.</span></span></div></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
