@@ -92,12 +92,19 @@ func (d *core) admitUser(ctx context.Context, user postern.UserID) error {
 	return d.admit(ctx, string(user), postern.Plan{}.PagesPerMinute())
 }
 
+// refreshes is how many times as many parts of pages as pages may be asked for in a minute: an open page asks for up to
+// three of them each time something changes.
+const refreshes = 4
+
 // admitMember counts a request for the person, and then for the workspace. Files are counted
-// apart from pages, because a page may show many.
+// apart from pages, because a page may show many, and so are the parts that open pages ask for by themselves.
 func (d *core) admitMember(r *http.Request, v visit) error {
 	allowed, what := v.caller.Plan.PagesPerMinute(), ""
-	if isFile(r) {
+	switch {
+	case isFile(r):
 		what = "files of "
+	case knownIn(r.Context()).poll:
+		what, allowed = "parts for ", refreshes*allowed
 	}
 	if err := d.admit(r.Context(), what+string(v.user()), allowed); err != nil {
 		return err

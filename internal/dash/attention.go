@@ -64,7 +64,7 @@ func deviceTile(s gateway.DeviceState) page.DeviceTile {
 		WaitingSince: timeOf(s.Queue.Since), In: timeOf(s.LastIn), Out: timeOf(s.LastOut),
 	}
 	if s.Waiting > 0 {
-		t.Waiting = counted(s.Waiting, "message", "messages")
+		t.Waiting = upTo(s.Waiting, gateway.MostWaiting, "message", "messages")
 	}
 	return t
 }
@@ -76,7 +76,7 @@ func hookTile(s gateway.EndpointState) page.HookTile {
 		Failure: timeOf(s.LastFailure),
 	}
 	if all := s.Succeeded + s.Failed; all > 0 {
-		t.Rate = rate(s.Succeeded, all) + " of " + many(all, "attempt", "attempts")
+		t.Rate = rate(s.Succeeded, all) + " of " + many(all, "attempt", "attempts") + " succeeded"
 	}
 	if s.Waiting > 0 {
 		t.Waiting = upTo(s.Waiting, gateway.MostWaiting, "event", "events")

@@ -168,9 +168,7 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		return err
 	}
 	view.Device, view.DeviceName, view.Chat, view.Newest = string(device), one.Name, chat, after == ""
-	if one.Status != postern.Connected {
-		view.Down = one.Name + " is not connected."
-	}
+	view.Down = whyDown(one)
 	reachable, err := d.describe(r, v, &view)
 	if err != nil {
 		return err
@@ -205,6 +203,20 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 		view.Older = chatPath(device, chat) + "?after=" + url.QueryEscape(list.Next)
 	}
 	return d.write(w, r, status, page.ChatPage(d.frame(r, v, "Conversation", "/messages/chats"), view))
+}
+
+// whyDown says that a device is not connected, and what becomes of a message that is written now; "" if it is connected.
+func whyDown(d postern.Device) string {
+	switch d.Status {
+	case postern.Connected:
+		return ""
+	case postern.Paused:
+		return d.Name + " is paused. Messages are sent once it is resumed."
+	case postern.Connecting, postern.Disconnected, postern.Restricted, postern.Conflict:
+		return d.Name + " is not connected. Messages are sent once it reconnects."
+	case postern.Unlinked, postern.Linking, postern.LoggedOut, postern.Banned:
+	}
+	return d.Name + " is not linked to an account. Link it to send messages."
 }
 
 // start returns the cursor of the part of a conversation that a request asks for: near a message,

@@ -58,7 +58,7 @@ func (d messages) send(w http.ResponseWriter, r *http.Request, v visit) error {
 // reply sends a message that was written in a conversation.
 func (d chats) reply(w http.ResponseWriter, r *http.Request, v visit) error {
 	device, chat := chatIn(r)
-	in := gateway.NewMessage{DeviceID: device, To: chat}
+	in := gateway.NewMessage{DeviceID: device, To: chat, WhenDisconnected: "queue"}
 	if r.PostFormValue("do") == "reply" {
 		in.ReplyTo = postern.MessageID(r.PostFormValue("message"))
 	}

@@ -118,7 +118,7 @@ func (d devices) settings(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	pace := one.Pace.Or(postern.Pace{})
 	return d.showSettings(w, r, v, http.StatusOK, page.DeviceSettingsView{
-		ID: string(one.ID), Name: page.Field{Value: one.Name}, PerMinute: rateField(pace.PerMinute),
+		ID: string(one.ID), Title: one.Name, Name: page.Field{Value: one.Name}, PerMinute: rateField(pace.PerMinute),
 		NewChats: rateField(pace.NewChatsPerMinute),
 		Receives: receives(func(name string) bool { return *receiveOf(&one.Receive, name) }), Media: string(one.Receive.Media),
 	})
@@ -138,11 +138,11 @@ func rateField(rate postern.Rate) page.Field {
 // receives are what a device can receive.
 func receives(chosen func(name string) bool) []page.ReceiveChoice {
 	list := []page.ReceiveChoice{
-		{Name: "direct", Label: "Direct chats", Text: "Messages of single people."},
+		{Name: "direct", Label: "Direct chats", Text: "Messages from individuals."},
 		{Name: "groups", Label: "Groups", Text: "Messages in groups, and what changes in them."},
 		{Name: "channels", Label: "Channels", Text: "Posts of channels that the account follows."},
 		{Name: "status", Label: "Status", Text: "Status posts of contacts, which last for a day."},
-		{Name: "calls", Label: "Calls", Text: "That somebody calls. Nobody answers."},
+		{Name: "calls", Label: "Calls", Text: "Incoming calls are reported, not answered."},
 		{Name: "viewOnce", Label: "View-once files", Text: "Files that can be viewed once are kept like others."},
 		{Name: "history", Label: "History", Text: "What the phone had before it was linked. Turn it on before you link the device."},
 	}
@@ -167,12 +167,12 @@ func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit)
 		return err
 	}
 	view := page.DeviceSettingsView{
-		ID: string(one.ID), Name: page.Field{Value: r.PostFormValue("name")},
+		ID: string(one.ID), Title: one.Name, Name: page.Field{Value: r.PostFormValue("name")}, NoProxy: r.PostFormValue("noProxy") != "",
 		PerMinute: page.Field{Value: r.PostFormValue("perMinute")}, NewChats: page.Field{Value: r.PostFormValue("newChats")},
 		Proxy: page.Field{Value: r.PostFormValue("proxy")}, Media: r.PostFormValue("media"),
 		Receives: receives(func(name string) bool { return slices.Contains(r.PostForm["receive"], name) }),
 	}
-	if change, ok := settingsIn(&view, r.PostFormValue("noProxy") != ""); ok {
+	if change, ok := settingsIn(&view); ok {
 		_, err = d.g.Devices.Change(r.Context(), v.caller, one.ID, change)
 		wrong, is := faults(err)
 		if !is {
@@ -185,19 +185,22 @@ func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit)
 }
 
 // settingsIn reads a form. ok is false if a field is wrong, which the view says then.
-func settingsIn(view *page.DeviceSettingsView, noProxy bool) (c gateway.DeviceChange, ok bool) {
+func settingsIn(view *page.DeviceSettingsView) (c gateway.DeviceChange, ok bool) {
 	pace := gateway.PaceChange{PerMinute: rateIn(&view.PerMinute), NewChatsPerMinute: rateIn(&view.NewChats)}
 	if c.Name = view.Name.Value; c.Name == "" {
 		view.Name.Error = "Enter a name."
 	}
 	c.Pace = given(pace)
 	c.Receive = given(receiveChange(view))
-	if proxy := strings.TrimSpace(view.Proxy.Value); proxy != "" {
+	switch proxy := strings.TrimSpace(view.Proxy.Value); {
+	case proxy != "" && view.NoProxy:
+		view.Proxy.Error = "Enter a proxy, or choose to connect without one."
+	case proxy != "":
 		c.ProxyURL = given(proxy)
-	} else {
-		c.ProxyURL.Given = noProxy
+	default:
+		c.ProxyURL.Given = view.NoProxy
 	}
-	return c, view.Name.Error+view.PerMinute.Error+view.NewChats.Error == ""
+	return c, view.Name.Error+view.PerMinute.Error+view.NewChats.Error+view.Proxy.Error == ""
 }
 
 func given[T any](value T) gateway.Change[T] { return gateway.Change[T]{Given: true, Value: &value} }

@@ -107,7 +107,7 @@ func TestDeviceSettings(t *testing.T) {
 	c.saysNot(settings, "secret", proxy)
 	for field, wrong := range map[string]struct{ value, says string }{
 		"name": {"", "Enter a name."}, "perMinute": {"0", "Enter a number from 1 to 1,000"}, "newChats": {"x", "Enter a number"},
-		"proxy": {"nowhere", "Nothing was changed."},
+		"proxy": {"nowhere", "Nothing was changed."}, "noProxy": {"on", "Enter a proxy, or choose"},
 	} {
 		bad := maps.Clone(form)
 		bad.Set(field, wrong.value)

@@ -367,7 +367,9 @@ func TestConversationSaysThatItsDeviceIsDown(t *testing.T) {
 	if err := s.g.Sessions.SetState(t.Context(), d.ID, gateway.SessionState{Status: postern.Disconnected}); err != nil {
 		t.Fatal(err)
 	}
-	c.says(talk, "Support is not connected.", "Send when it is back")
+	c.says(talk, "Support is not connected. Messages are sent once it reconnects.")
+	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Good morning"}}), http.StatusSeeOther, talk)
+	c.says(talk, "Good morning", "Queued")
 }
 
 // Who may write sees the buttons of a conversation. Without a session, archiving fails with its reason.

@@ -331,6 +331,7 @@ func rate(part, of int64) string {
 	if of == 0 {
 		return "–"
 	}
+	part = min(part, of) // what was sent before the counts began may be delivered after that
 	tenths := part * 1000 / of
 	s := strconv.FormatInt(tenths/10, 10)
 	if tenths%10 != 0 {
@@ -406,8 +407,11 @@ func latencyChart(hours []postern.EndpointHour, p period) page.Chart {
 		c.Spans = append(c.Spans, span(h.Hour, parts, num(attempts), cells[0], cells[1], cells[2], orNone(h.MaxMs, attempts)))
 	}
 	c.Gist = "Nothing was sent in " + p.words + "."
-	if _, cells := percentiles(all, slowest); n > 0 {
-		c.Gist = fmt.Sprintf("In %s, half of the attempts took at most %s ms, 95%% of them %s ms, and the slowest %s ms.",
+	if n > 0 {
+		c.Gist = fmt.Sprintf("In %s, the slowest attempt took %s ms.", p.words, num(slowest))
+	}
+	if _, cells := percentiles(all, slowest); all.Sum() > 0 && all.Sum() == n { // an earlier version counted no durations
+		c.Gist = fmt.Sprintf("In %s, 50%% of attempts took at most %s ms, 95%% at most %s ms, and the slowest %s ms.",
 			p.words, cells[0], cells[1], num(slowest))
 	}
 	return c
@@ -456,7 +460,7 @@ func deliveredChart(list []postern.MessageSpan, p period) page.Chart {
 		sent, delivered = sent+m.Sent, delivered+m.Delivered
 		c.Spans = append(
 			c.Spans,
-			span(m.Start, []int64{m.Delivered * 100 / max(m.Sent, 1)}, num(m.Sent), num(m.Delivered),
+			span(m.Start, []int64{min(m.Delivered*100/max(m.Sent, 1), 100)}, num(m.Sent), num(m.Delivered),
 				rate(m.Delivered, m.Sent)),
 		)
 	}

@@ -124,7 +124,7 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 			path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.",
 			"In "+words+", 2 of 3 sent messages reached the recipient (66.6%).",
 			"In "+words+", 2 attempts succeeded and 1 failed (66.6% success rate).",
-			"half of the attempts took at most 36 ms, 95% of them 42 ms, and the slowest 42 ms.", "4 of ", "<bdi>66.6%</bdi>",
+			"50% of attempts took at most 36 ms, 95% at most 42 ms, and the slowest 42 ms.", "4 of ", "<bdi>66.6%</bdi>",
 		)
 		for id, want := range map[string]string{
 			"messages": "[3 2 1]", "delivered": "[3 2 66.6%]", "attempts": "[2 1 66.6% 42]", "latency": "[3 36 42 42 42]",
@@ -134,6 +134,8 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 			}
 		}
 	}
+	c.says("/?span=hour", "In the last hour, 3 messages were sent, 2 received, and 1 failed.",
+		"In the last hour, 2 attempts succeeded and 1 failed")
 	c.says("/", "Getting started", "3 of 4 done")
 	c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {""}})
 	c.saysNot("/", "Getting started")

@@ -249,7 +249,11 @@ func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention
 	}
 	table := alerts.Of(g.db)
 	a.Hooks = c.PermitWhole(postern.WebhooksRead) == nil && c.Plan.API
-	if a.Health, err = table.Health(ctx, c.Workspace()); err != nil {
+	queues, err := table.Queues(ctx, c.Workspace())
+	if err != nil {
+		return a, err
+	}
+	if a.Health, err = table.Health(ctx, c.Workspace(), queues); err != nil {
 		return a, err
 	}
 	if !a.Hooks {
@@ -264,15 +268,14 @@ func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention
 		return w.OfEndpoint() && !a.Hooks || w.Kind == alerts.DeviceDown && w.Since > now.Add(-fresh)
 	})
 	slices.SortFunc(list, func(x, y alerts.Alert) int { return cmp.Compare(x.Since, y.Since) })
-	a.Problems, err = withQueues(ctx, table, c.Workspace(), list)
+	a.Problems, err = withQueues(ctx, table, c.Workspace(), list, queues)
 	return a, err
 }
 
 // withQueues adds what waits because of each problem.
 func withQueues(
-	ctx context.Context, table alerts.Table, ws postern.WorkspaceID, list []alerts.Alert,
+	ctx context.Context, table alerts.Table, ws postern.WorkspaceID, list []alerts.Alert, queues map[postern.DeviceID]alerts.Queue,
 ) (problems []Problem, err error) {
-	queues, err := table.Queues(ctx, ws)
 	for _, w := range list {
 		p := Problem{Alert: w, Waiting: queues[postern.DeviceID(w.Subject)].Waiting}
 		if w.OfEndpoint() && err == nil {

@@ -168,14 +168,19 @@ func (t *Took) Add(ms int64) {
 	t[class]++
 }
 
-// Percentile estimates, in milliseconds, what p percent of the attempts took at most, if the slowest of them took
-// slowest milliseconds. It takes the attempts of a class to be spread evenly. ok is false if there are no attempts.
-func (t Took) Percentile(p, slowest int64) (ms int64, ok bool) {
-	var all, before int64
+// Sum is the number of attempts.
+func (t Took) Sum() (all int64) {
 	for _, n := range t {
 		all += n
 	}
-	rank := (all*p + 99) / 100
+	return all
+}
+
+// Percentile estimates, in milliseconds, what p percent of the attempts took at most, if the slowest of them took
+// slowest milliseconds. It takes the attempts of a class to be spread evenly. ok is false if there are no attempts.
+func (t Took) Percentile(p, slowest int64) (ms int64, ok bool) {
+	var before int64
+	rank := (t.Sum()*p + 99) / 100
 	for class, n := range t {
 		if before += n; n == 0 || before < rank {
 			continue

@@ -507,7 +507,7 @@ func purgeRow(t *db.Tx, id postern.DeviceID, purged *Purged) error {
 		AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
 		return err
 	}
-	for _, table := range []string{"link", "link_page"} {
+	for _, table := range []string{"link", "link_page", "message_minute"} {
 		if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
 			return err
 		}

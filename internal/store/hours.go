@@ -332,10 +332,14 @@ func (c attemptCounts) Write(t *db.Tx) error {
 
 func rowsOf(counts map[attemptKey]attemptCount) [][]any {
 	rows := make([][]any, 0, len(counts))
-	for k, c := range counts {
-		rows = append(rows, c.row(k))
+	for _, k := range slices.SortedFunc(maps.Keys(counts), attemptKey.compare) {
+		rows = append(rows, counts[k].row(k))
 	}
 	return rows
+}
+
+func (k attemptKey) compare(o attemptKey) int {
+	return cmp.Or(cmp.Compare(k.endpoint, o.endpoint), cmp.Compare(k.start, o.start))
 }
 
 // Discard forgets what was counted.

@@ -134,11 +134,14 @@ func unit(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 func (c Chart) says(s Span) string {
 	list := []string{c.when(s)}
 	for i, n := range s.Parts {
-		name := ""
+		value, name := fmt.Sprint(n, c.Unit), ""
 		if i < len(c.Parts) {
-			name = " " + strings.ToLower(c.Parts[i])
+			name = strings.ToLower(c.Parts[i])
 		}
-		list = append(list, fmt.Sprint(n, c.Unit, name))
+		if c.Levels {
+			value, name = name, value
+		}
+		list = append(list, strings.TrimSpace(value+" "+name))
 	}
 	return strings.Join(list, ", ")
 }
@@ -152,12 +155,26 @@ func (c Chart) when(s Span) string {
 
 // head is the title of the table's first column.
 func (c Chart) head() string {
-	return [...]string{Hours: "Hour", Minutes: "Minute", Days: "Day (UTC)"}[c.Grain]
+	switch c.Grain {
+	case Minutes:
+		return "Minute"
+	case Days:
+		return "Day (UTC)"
+	case Hours:
+	}
+	return "Hour"
 }
 
 // ago says how far in the past a span is.
 func (c Chart) ago(spans int) string {
-	return fmt.Sprintf("%d %s ago", spans, [...]string{Hours: "hours", Minutes: "minutes", Days: "days"}[c.Grain])
+	switch c.Grain {
+	case Minutes:
+		return fmt.Sprintf("%d minutes ago", spans)
+	case Days:
+		return fmt.Sprintf("%d days ago", spans)
+	case Hours:
+	}
+	return fmt.Sprintf("%d hours ago", spans)
 }
 
 // Meter is how much of a limit is used.

@@ -36,7 +36,7 @@ func TestLevelsAreNotAddedUp(t *testing.T) {
 	if list := c.bars(0); len(list) != 2 || list[0].high != "28.8" || list[1].high != "67.2" || c.most() != 100 {
 		t.Errorf("bars = %+v of %d", list, c.most())
 	}
-	if says := c.says(c.Spans[0]); !strings.Contains(says, "30 median") || !strings.Contains(says, "100 95%") {
+	if says := c.says(c.Spans[0]); !strings.Contains(says, "median 30, 95% 100") {
 		t.Errorf("the tooltip is %q", says)
 	}
 }

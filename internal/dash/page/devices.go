@@ -130,6 +130,8 @@ type DeviceSettingsView struct {
 	Receives                  []ReceiveChoice
 	Media                     string
 	Problem                   string
+	Title                     string // the name of the device
+	NoProxy                   bool   // the proxy is to be removed
 }
 
 // ReceiveChoice is something that a device can receive.

@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"postern/internal/postern"
 )
@@ -10,7 +11,7 @@ import (
 // MostStates is how many devices and how many endpoints a board has.
 const MostStates = 24
 
-// MostWaiting is how far the deliveries that wait for an endpoint are counted on a board.
+// MostWaiting is how far the messages of a device, and the deliveries to an endpoint, that wait are counted on a board.
 const MostWaiting = 100
 
 // DeviceState is a device in a few figures.
@@ -20,29 +21,31 @@ type DeviceState struct {
 	Status          postern.Status
 	Reason          string       // of the status
 	Since           postern.Time // of the status; 0 if it is not known
-	LastIn, LastOut postern.Time // of the newest messages; 0 if there are none in this direction
-	Queue
+	LastIn, LastOut postern.Time // when the last ones among the newest messages were received and sent; 0: none of them
+	Queue                        // Waiting is at most [MostWaiting]
 }
 
 // Devices returns the state of a workspace's devices, at most [MostStates]: first those that are not connected and
-// should be, then by name. The last message in each direction is looked for among the newest 50. This number is a part of
-// the statement, because PostgreSQL plans to read everything if it does not know how little is wanted.
+// should be, then by name. The last message in each direction is looked for among the newest 50. Such numbers are parts of
+// the statement, because PostgreSQL plans to read everything if it does not know how little is wanted. With an equation in
+// place of the range, it would look for the messages of a quiet device among all others.
 func (t Table) Devices(ctx context.Context, ws postern.WorkspaceID) (list []DeviceState, err error) {
-	const last = `coalesce((SELECT max(created_at) FROM (SELECT m.created_at, m.direction FROM message m
-		WHERE m.device_id = d.id ORDER BY m.n DESC LIMIT 50) AS newest WHERE direction = `
-	queues, err := t.Queues(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
+	const last = `coalesce((SELECT max(created_at) FROM (SELECT m.created_at, m.direction, m.status FROM message m
+		WHERE (m.device_id, m.n) >= (d.id, 0) AND (m.device_id, m.n) <= (d.id, 9223372036854775807)
+		ORDER BY m.device_id DESC, m.n DESC LIMIT 50) AS newest WHERE `
 	err = t.db.Rows(ctx, `SELECT d.id, d.name, d.status, d.status_reason,
 		CASE WHEN d.status = 'connected' THEN d.connected_at ELSE d.down_at END,
-		`+last+`'inbound'), 0), `+last+`'outbound'), 0)
+		`+last+`direction = 'inbound'), 0),
+		`+last+`direction = 'outbound' AND status IN ('sent', 'delivered', 'read', 'played')), 0),
+		(SELECT count(*) FROM (SELECT 1 AS one FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
+			LIMIT 100) AS counted),
+		coalesce((SELECT m.created_at FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
+			ORDER BY m.lane, m.n LIMIT 1), 0)
 		FROM device d WHERE d.workspace_id = $1 AND d.deleted_at = 0
 		ORDER BY CASE WHEN d.status IN `+down+` THEN 0 ELSE 1 END, d.name, d.id LIMIT $2 + 0`,
 		[]any{ws, MostStates}, func(r *sql.Rows) error {
 			var s DeviceState
-			err := r.Scan(&s.ID, &s.Name, &s.Status, &s.Reason, &s.Since, &s.LastIn, &s.LastOut)
-			s.Queue = queues[s.ID]
+			err := r.Scan(&s.ID, &s.Name, &s.Status, &s.Reason, &s.Since, &s.LastIn, &s.LastOut, &s.Waiting, &s.Queue.Since)
 			list = append(list, s)
 			return err
 		})
@@ -60,8 +63,8 @@ type EndpointState struct {
 	Waiting                  int          // deliveries, at most [MostWaiting]
 }
 
-// Endpoints returns the state of a workspace's endpoints, at most [MostStates], with their attempts since a time:
-// first those that fail, then by age.
+// Endpoints returns the state of a workspace's endpoints, at most [MostStates], with their attempts since a time, and the last
+// ones in the day before it: first those that fail, then by age.
 func (t Table) Endpoints(ctx context.Context, ws postern.WorkspaceID, since postern.Time) (list []EndpointState,
 	err error,
 ) {
@@ -69,7 +72,7 @@ func (t Table) Endpoints(ctx context.Context, ws postern.WorkspaceID, since post
 		sum  = `coalesce((SELECT CAST(sum(m.`
 		of   = `) AS BIGINT) FROM endpoint_minute m WHERE m.endpoint_id = e.id AND m.minute >= $2), 0)`
 		last = `coalesce((SELECT m.minute FROM endpoint_minute m WHERE m.endpoint_id = e.id AND m.`
-		one  = ` > 0 ORDER BY m.minute DESC LIMIT 1), 0)`
+		one  = ` > 0 AND m.minute >= $5 ORDER BY m.minute DESC LIMIT 1), 0)`
 	)
 	err = t.db.Rows(ctx, `SELECT e.id, e.url, e.description, e.status, e.failing_since,
 		`+sum+`succeeded`+of+`, `+sum+`failed`+of+`, `+last+`succeeded`+one+`, `+last+`failed`+one+`,
@@ -78,7 +81,7 @@ func (t Table) Endpoints(ctx context.Context, ws postern.WorkspaceID, since post
 		FROM endpoint e WHERE e.workspace_id = $1
 		ORDER BY CASE WHEN e.status = 'disabled' OR e.failing_since > 0 THEN 0 ELSE 1 END, e.created_at, e.id
 		LIMIT $4 + 0`,
-		[]any{ws, since, MostWaiting, MostStates}, func(r *sql.Rows) error {
+		[]any{ws, since, MostWaiting, MostStates, since.Add(-24 * time.Hour)}, func(r *sql.Rows) error {
 			var s EndpointState
 			err := r.Scan(&s.ID, &s.URL, &s.Description, &s.Status, &s.FailingSince, &s.Succeeded, &s.Failed,
 				&s.LastSuccess, &s.LastFailure, &s.Waiting)

@@ -20,8 +20,8 @@ type Health struct {
 	Disabled       int          // that failed for too long
 }
 
-// Health returns the state of a workspace.
-func (t Table) Health(ctx context.Context, ws postern.WorkspaceID) (h Health, err error) {
+// Health returns the state of a workspace with these queues.
+func (t Table) Health(ctx context.Context, ws postern.WorkspaceID, queues map[postern.DeviceID]Queue) (h Health, err error) {
 	if err := t.db.Row(ctx, `SELECT coalesce(sum(CASE WHEN status = 'connected' THEN 1 ELSE 0 END), 0),
 		coalesce(sum(CASE WHEN status IN `+down+` THEN 1 ELSE 0 END), 0), count(*)
 		FROM device WHERE workspace_id = $1 AND deleted_at = 0`, []any{ws}, &h.Up, &h.Down, &h.Idle); err != nil {
@@ -34,7 +34,6 @@ func (t Table) Health(ctx context.Context, ws postern.WorkspaceID) (h Health, er
 		[]any{ws}, &h.Endpoints, &h.Failing, &h.Disabled); err != nil {
 		return h, err
 	}
-	queues, err := t.Queues(ctx, ws)
 	for _, q := range queues {
 		h.Waiting += q.Waiting
 		if h.WaitingSince == 0 || q.Since < h.WaitingSince {

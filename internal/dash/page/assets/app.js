@@ -283,7 +283,8 @@
   // Nobody looks, or somebody wants to look at what is there: nothing is asked, and
   // what was asked before is not shown.
   const rests = (e) => e.detail.ctx.sourceElement?.closest('[data-paused]')
-  document.addEventListener('htmx:before:request', (e) => { if (document.hidden || rests(e)) e.preventDefault() })
+  const first = (e) => e.detail.ctx.sourceElement?.getAttribute('hx-trigger') === 'load' // it is not asked for again
+  document.addEventListener('htmx:before:request', (e) => { if (document.hidden && !first(e) || rests(e)) e.preventDefault() })
   // A reload throws away what somebody is writing, and takes the place of the page that a form leads to.
   const sent = () => document.querySelector('form[data-sent]')
   const typed = () => [...document.querySelectorAll('textarea, input:not([type=hidden])')].some((f) => f.value !== f.defaultValue)
