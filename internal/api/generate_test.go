@@ -345,6 +345,9 @@ func (g *generator) object(s map[string]any, depth int) map[string]any {
 		v["X-Order"] = g.value(free, depth+1)
 		g.marked(v, "X-Order")
 	}
+	if v["group"] != nil {
+		delete(v, "channel") // a message is in one of them, as their descriptions say
+	}
 	return v
 }
 
