@@ -41,3 +41,21 @@ func TestAlertSettings(t *testing.T) {
 	}
 	c.says("/people/audit", "Changed the URL of alerts", "Removed the URL of alerts")
 }
+
+// An admin renames the workspace; others cannot.
+func TestWorkspaceIsRenamed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	c.want(c.post("/people/workspace", url.Values{"name": {" Acme & Sons "}}), http.StatusSeeOther, "/people")
+	c.says("/people", "The workspace was renamed.", "Acme &amp; Sons", `value="Acme &amp; Sons"`)
+	c.says("/people/audit", "Renamed the workspace")
+	if p := c.post("/people/workspace", url.Values{"name": {" "}}); p.status != http.StatusUnprocessableEntity ||
+		!strings.Contains(p.body, "Nothing was changed.") {
+		t.Errorf("an empty name is answered %d", p.status)
+	}
+	s.as(postern.Developer)
+	if p := c.post("/people/workspace", url.Values{"name": {"Mine"}}); p.status != http.StatusForbidden {
+		t.Errorf("a developer's name is answered %d", p.status)
+	}
+}

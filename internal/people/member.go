@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"strings"
 
 	"postern/internal/access"
 	"postern/internal/postern"
@@ -70,4 +71,16 @@ func checkRole(role postern.Role) error {
 		return postern.Invalid("/role", "the role must be one of %v", postern.Roles())
 	}
 	return nil
+}
+
+// RenameWorkspace changes the name of a workspace. Members need the role admin.
+func (g Members) RenameWorkspace(ctx context.Context, by access.Actor, ws postern.WorkspaceID, name string) error {
+	if err := by.Needs(ws, postern.Admin); err != nil {
+		return err
+	}
+	name = strings.TrimSpace(name)
+	if err := postern.CheckName("/name", name); err != nil {
+		return err
+	}
+	return g.db.Workspaces.Rename(ctx, name, by.Holds(postern.Admin), act(by, g.time(), ws, "workspace.renamed", name))
 }

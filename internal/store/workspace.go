@@ -23,6 +23,18 @@ func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Ac
 	}))
 }
 
+// Rename changes the name of the workspace that act is about, if the rule allows it to whoever acts.
+func (s Workspaces) Rename(ctx context.Context, name string, rule postern.Rule, act Act) error {
+	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		if err := CheckRule(t, act.WorkspaceID, rule, act); err != nil {
+			return err
+		}
+		t.Wake(KeyChanged, string(act.WorkspaceID))
+		return errors.Join(t.Exec(`UPDATE workspace SET name = $2 WHERE id = $1`, act.WorkspaceID, name),
+			recordActs(t, []Act{act}))
+	}))
+}
+
 func insertWorkspace(t *db.Tx, ws postern.Workspace) error {
 	return t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan,
 		ws.CreatedAt)

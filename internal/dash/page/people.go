@@ -15,10 +15,11 @@ type PeopleView struct {
 	RoleError   string
 	Problem     string // what is wrong with the form; "": nothing
 	Mail        bool   // invitations go by mail
+	Name        Field  // of the workspace
 }
 
 func (v PeopleView) faults() []fault {
-	return faults(fault{"email", v.Email.Error}, fault{"role", v.RoleError})
+	return faults(fault{"email", v.Email.Error}, fault{"role", v.RoleError}, fault{"name", v.Name.Error})
 }
 
 // Person is a member of the workspace.
