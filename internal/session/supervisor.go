@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"postern/internal/postern"
+	"postern/internal/store"
 
 	"github.com/cenkalti/backoff/v5"
 )
@@ -116,7 +117,7 @@ func (e *Engine) dismiss(s *supervisor) {
 // there may be more to do.
 func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	version := s.seen()
-	d, err := e.device(ctx, s.id)
+	d, err := readDevice(ctx, e.db, s.id)
 	if postern.ReasonOf(err) == postern.NotFound {
 		return e.retire(s, version) // the device was deleted
 	}
@@ -139,12 +140,12 @@ func (e *Engine) superviseOnce(ctx context.Context, s *supervisor) (more bool) {
 	return postern.Sleep(doing, wait) == nil || ctx.Err() == nil
 }
 
-// device reads a device. The functions that wait while a session lasts share it: with a copy in each of them, the stack
+// readDevice reads a device. The functions that wait while a session lasts share it: with a copy in each of them, the stack
 // of every connected device would be twice as large. The same would happen if this function became part of its caller.
 //
 //go:noinline
-func (e *Engine) device(ctx context.Context, id postern.DeviceID) (*postern.Device, error) {
-	d, err := e.db.Devices.ForEngine(ctx, id)
+func readDevice(ctx context.Context, db *store.Store, id postern.DeviceID) (*postern.Device, error) {
+	d, err := db.Devices.ForEngine(ctx, id)
 	return &d, err
 }
 
