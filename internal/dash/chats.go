@@ -205,7 +205,8 @@ func (d chats) showAs(w http.ResponseWriter, r *http.Request, v visit, status in
 	return d.write(w, r, status, page.ChatPage(d.frame(r, v, "Conversation", "/messages/chats"), view))
 }
 
-// whyDown says that a device is not connected, and what becomes of a message that is written now; "" if it is connected.
+// whyDown returns a sentence that says why a device cannot send now, and what happens to messages until it can. It returns
+// "" if the device is connected.
 func whyDown(d postern.Device) string {
 	switch d.Status {
 	case postern.Connected:
@@ -326,8 +327,9 @@ func (d chats) post(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // addSettings adds what the account has set for a conversation with a person or in a group.
 func (d chats) addSettings(r *http.Request, v visit, view *page.ChatView) error {
-	if id, err := postern.ParseChat(view.Chat); err != nil || !postern.IsDirect(id) && !postern.IsGroup(id) {
-		return nil //nolint:nilerr // nothing can be set for it
+	id, wrong := postern.ParseChat(view.Chat)
+	if can := wrong == nil && (postern.IsDirect(id) || postern.IsGroup(id)); !can {
+		return nil
 	}
 	c, err := d.g.Chats.Get(r.Context(), v.caller, postern.DeviceID(view.Device), view.Chat)
 	if err != nil && postern.ReasonOf(err) != postern.NotFound { // it has no messages yet

@@ -181,7 +181,7 @@ func (l showing) handOnAll() {
 	}
 }
 
-// next takes the oldest update that waits; ok is false if there are none.
+// next removes the oldest waiting update from the queue and returns it. ok is false if the queue is empty.
 func (l showing) next() (u network.Update, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Ac
 	}))
 }
 
-// Rename changes the name of the workspace that act is about, if the rule allows it to whoever acts.
+// Rename changes the name of a workspace, which act names. It returns an error if rule does not permit the member to do so.
 func (s Workspaces) Rename(ctx context.Context, name string, rule postern.Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := CheckRule(t, act.WorkspaceID, rule, act); err != nil {
