@@ -11,11 +11,12 @@ import (
 // statusLimited refuses a message of an account that may not start chats.
 const statusLimited = 463
 
-// limit keeps an account from starting chats for a while; 0 ends that. The caller holds v.mu.
+// limit keeps an account from starting chats for a while; 0 ends that. The end is a whole second, as that is how
+// companions are told of it. The caller holds v.mu.
 func (v faults) limit(a *account, left time.Duration, tell bool) {
 	a.saved.LimitedUntil = time.Time{}
 	if left > 0 {
-		a.saved.LimitedUntil = now().Add(left)
+		a.saved.LimitedUntil = now().Add(left + time.Second - 1).Truncate(time.Second)
 	}
 	v.devices.saveAccount(a)
 	if !tell {
