@@ -188,7 +188,7 @@ func (d overview) endpointDown(ctx context.Context, v visit, p gateway.Problem, 
 }
 
 // failures says how many of an endpoint's attempts have failed since a time.
-func (d overview) failures(ctx context.Context, v visit, id postern.EndpointID, since postern.Time) string {
+func (d *core) failures(ctx context.Context, v visit, id postern.EndpointID, since postern.Time) string {
 	since = max(since, postern.TimeOf(time.Now().Add(-24*time.Hour)))
 	hours, err := d.g.Webhooks.Hours(ctx, v.caller, id, since-since%postern.Time(time.Hour.Milliseconds()), 0)
 	var good, bad int64

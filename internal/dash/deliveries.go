@@ -256,11 +256,26 @@ func whyAttempt(reason string) page.Why {
 // formTime is the time format of form fields.
 const formTime = "2006-01-02T15:04"
 
+// form shows the form for a replay of the last day, or from the time and of the failed events that a link names.
 func (d replays) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	yesterday := time.Now().UTC().Add(-healthTime).Format(formTime)
 	return d.showForm(w, r, v, http.StatusOK, page.ReplayFormView{
-		Since: page.Field{Value: yesterday}, Types: eventChoices(nil)[1:],
+		Since: page.Field{Value: cmp.Or(r.FormValue("since"), yesterday)}, Types: eventChoices(nil)[1:],
+		OnlyFailed: r.FormValue("failed") != "",
 	})
+}
+
+// failed says how many failed events a replay from a time would send.
+func (d replays) failed(w http.ResponseWriter, r *http.Request, v visit) error {
+	since, err := timeIn(r, "since")
+	if err != nil {
+		return d.write(w, r, http.StatusOK, page.FailedEvents(""))
+	}
+	b, err := d.g.Deliveries.Backlog(r.Context(), v.caller, hookID(r), since)
+	if err != nil {
+		return err
+	}
+	return d.write(w, r, http.StatusOK, page.FailedEvents(counted(b.Failed, "event", "events")))
 }
 
 func (d replays) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {
@@ -307,7 +322,7 @@ func replayForm(r *http.Request) (in gateway.NewReplay, err error) {
 
 // timeIn reads a time in UTC from a form field; 0 if it is empty.
 func timeIn(r *http.Request, name string) (postern.Time, error) {
-	text := r.PostFormValue(name)
+	text := r.FormValue(name)
 	if text == "" {
 		return 0, nil
 	}

@@ -201,6 +201,9 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if view.Devices, err = d.devicesNamed(r.Context(), v, e.DeviceIDs); err != nil {
 		return err
 	}
+	if view.Backlog, err = d.backlogOf(r, v); err != nil {
+		return err
+	}
 	return d.write(w, r, http.StatusOK, page.WebhookPage(d.frame(r, v, "Webhook", "/webhooks"), view))
 }
 
@@ -293,7 +296,33 @@ func (d webhooks) recover(w http.ResponseWriter, r *http.Request, v visit) error
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, many(int64(n), "delivery is", "deliveries are")+" being attempted again.", onward(r, hookPath(hookID(r))))
+	progress := hookPath(hookID(r)) + "?retried=" + strconv.Itoa(n)
+	return d.done(w, r, many(int64(n), "delivery is", "deliveries are")+" being attempted again.", onward(r, progress))
+}
+
+// backlog returns what a webhook has not received, for its page, which asks for it again.
+func (d webhooks) backlog(w http.ResponseWriter, r *http.Request, v visit) error {
+	view, err := d.backlogOf(r, v)
+	if err != nil {
+		return err
+	}
+	return d.write(w, r, http.StatusOK, page.Backlog(view))
+}
+
+func (d webhooks) backlogOf(r *http.Request, v visit) (view page.BacklogView, err error) {
+	b, err := d.g.Deliveries.Backlog(r.Context(), v.caller, hookID(r), 0)
+	retried, _ := strconv.Atoi(r.FormValue("retried")) // 0 for anything else
+	view = page.BacklogView{
+		Webhook: string(hookID(r)), Retried: min(max(retried, 0), gateway.Counted), FailingSince: timeOf(b.FailingSince),
+		Waiting: b.Waiting, WaitingSince: timeOf(b.WaitingSince), WaitingText: counted(b.Waiting, "event", "events"),
+		Failed: b.Failed, FailedSince: timeOf(b.FailedSince), FailedText: counted(b.Failed, "event", "events"),
+		Retry: v.mayHook(postern.WebhooksWrite), RetryLabel: "Retry " + number(b.Waiting) + " now",
+		Replay: v.mayHook(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+	}
+	if b.FailingSince > 0 {
+		view.Failures = d.failures(r.Context(), v, hookID(r), b.FailingSince)
+	}
+	return view, err
 }
 
 func (d webhooks) test(w http.ResponseWriter, r *http.Request, v visit) error {

@@ -9,6 +9,7 @@ import (
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/alerts"
 )
 
 // DeliveryQuery narrows a list of deliveries. A zero field does not narrow it.
@@ -179,6 +180,23 @@ func (g Deliveries) Retry(
 			return err
 		}, err
 	})
+}
+
+// Backlog is what an endpoint has not received although it was attempted.
+type Backlog = alerts.Backlog
+
+// Backlog returns what an endpoint has not received: what waits for another attempt, and the events recorded at or after
+// since that are no longer attempted. A replay of failed events sends these.
+func (g Deliveries) Backlog(
+	ctx context.Context, c access.Caller, id postern.EndpointID, since postern.Time,
+) (b Backlog, err error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return b, err
+	}
+	if _, err := g.webhooks().get(ctx, c, id); err != nil {
+		return b, err
+	}
+	return alerts.Of(g.db).Backlog(ctx, c.Workspace(), id, since)
 }
 
 // RetryWaiting attempts at once all deliveries of an endpoint that wait for another attempt, and returns how many.

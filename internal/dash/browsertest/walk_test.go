@@ -35,6 +35,8 @@ var elsewhere = map[string]string{
 	"/events/new":                    "a part of a page",
 	"/attention":                     "a part of a page",
 	"/board":                         "a part of a page",
+	"/webhooks/{id}/backlog":         "a part of a page",
+	"/webhooks/{id}/replay/failed":   "a part of a page",
 	"/health":                        "a part of a page",
 	"/live":                          "a stream",
 	"/messages.csv":                  "a file",

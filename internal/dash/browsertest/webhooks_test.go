@@ -188,3 +188,31 @@ func TestWebhookIsExplainedMendedTestedRetriedAndReplayed(t *testing.T) {
 	b.press("#delete-webhook button.btn-error")
 	b.sees("No webhooks yet")
 }
+
+// The page of a webhook says what it has not received, retries that at once, and shows how far the retry has come.
+func TestRetriesAreFollowed(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	h := receive(t)
+	h.greets.Store(true)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	c, _ := b.linked(k)
+	var hook struct{ ID string }
+	c.Call(http.MethodPost, "/v1/webhooks", map[string]any{"url": h.URL}, http.StatusCreated, &hook)
+	own := "/webhooks/" + hook.ID
+	b.goTo(own)
+	b.awaits("Send a test event")
+	h.status.Store(http.StatusServiceUnavailable)
+	c.Link("+15550003333")
+	b.awaits("Failing since")
+	b.awaits("not received yet, the oldest from")
+	b.looks("webhook-backlog")
+	h.status.Store(http.StatusOK)
+	b.press("#backlog form button")
+	b.awaits("no longer wait.")
+	b.looks("webhook-retried")
+	b.goTo(own + "/replay?failed=on&since=2026-01-01T00:00")
+	b.awaits("0 events failed since then.")
+	b.looks("webhook-recover")
+}

@@ -173,13 +173,57 @@ type WebhookView struct {
 	Created  time.Time
 	Verified time.Time
 	Chart    Chart // of its attempts in the last day
-	Change   bool  // the person may change it
-	Plan     bool  // the plan has webhooks
+	Backlog  BacklogView
+	Change   bool // the person may change it
+	Plan     bool // the plan has webhooks
+}
+
+// BacklogView is what a webhook has not received.
+type BacklogView struct {
+	Webhook      string // id
+	FailingSince time.Time
+	Failures     string // "97% of 1,240 attempts failed."; "" if nothing fails
+	Retried      int    // deliveries that the person has retried; 0: none
+	Waiting      int
+	WaitingText  string // "12 events"
+	WaitingSince time.Time
+	Failed       int
+	FailedText   string // "12 events"
+	FailedSince  time.Time
+	RetryLabel   string // "Retry 12 now"
+	Retry        bool   // the person may retry
+	Replay       bool   // the person may start a replay
+}
+
+func (v BacklogView) empty() bool {
+	return v.FailingSince.IsZero() && v.Retried == 0 && v.Waiting == 0 && v.Failed == 0
+}
+
+// gone is how many of the retried deliveries no longer wait.
+func (v BacklogView) gone() int { return max(v.Retried-v.Waiting, 0) }
+
+// again is where the backlog is asked for again.
+func (v BacklogView) again() string {
+	return fmt.Sprintf("%s?retried=%d", path("webhooks", v.Webhook, "backlog"), v.Retried)
+}
+
+// replay is the form for a replay of what failed.
+func (v BacklogView) replay() string {
+	since := v.FailedSince.UTC().Truncate(time.Minute).Format("2006-01-02T15:04")
+	return path("webhooks", v.Webhook, "replay") + "?failed=on&since=" + since
 }
 
 // Why explains why something failed and what to do.
 type Why struct {
 	What, Do string // sentences; "": nothing to say
+}
+
+// shown is the status to show: an active webhook may be failing.
+func (v WebhookView) shown() string {
+	if v.Webhook.Status == "active" && !v.Backlog.FailingSince.IsZero() {
+		return "failing"
+	}
+	return v.Webhook.Status
 }
 
 // live is the page's own path while a handshake is running and the page is polled.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/db/dbtest"
@@ -139,5 +140,66 @@ func TestRecipientsAreToldApart(t *testing.T) {
 		if len(known) != 1 || known[people][0].Workspace != "a" {
 			t.Errorf("known: %+v", known)
 		}
+	})
+}
+
+const now = postern.Time(1_800_000_000_000)
+
+// attempt makes an attempt of each delivery of an endpoint that is due, with the outcomes in turn.
+func attempt(t *testing.T, s *store.Store, e postern.Endpoint, outcomes ...postern.DeliveryStatus) {
+	t.Helper()
+	due, err := s.Deliveries.Due(t.Context(), e.ID, now.Add(time.Second), true, 10)
+	check(t, err)
+	if len(due) != len(outcomes) {
+		t.Fatalf("%d deliveries are due, want %d", len(due), len(outcomes))
+	}
+	for i, d := range due {
+		o := store.Attempt{
+			DeliveryID: d.ID, Row: d.Row, EndpointID: e.ID, Number: 1, At: now, Ended: now, HTTPStatus: 500,
+			Reason: "status", Status: outcomes[i], DueAt: now.Add(time.Hour),
+		}
+		if o.Status == postern.DeliverySucceeded {
+			o.HTTPStatus, o.Reason = 200, ""
+		}
+		check(t, s.Deliveries.FinishAttempt(t.Context(), o))
+	}
+}
+
+// What an endpoint has not received is what waits for another attempt, and what is no longer attempted, from a time on.
+func TestBacklog(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		e := postern.Endpoint{
+			ID: "whk_1", WorkspaceID: "ws_1", URL: "https://example.com", Events: []string{"*"},
+			Status: postern.EndpointPending, CreatedAt: now, MaxInFlight: 8, Secret: []byte{1},
+		}
+		check(t, s.Endpoints.Create(t.Context(), e, 20, nil))
+		check(t, s.Endpoints.Activate(t.Context(), e.ID, now))
+		for n := range 5 {
+			at := now.Add(time.Duration(n) * time.Millisecond)
+			check(t, s.Messages.RecordInbound(t.Context(), store.RecordInbound{
+				Sender: "lid:1", Type: postern.MessageReceived, Now: at, Message: postern.Message{
+					ID: postern.NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Direction: postern.Inbound,
+					ChatID: "+15551234567", Content: postern.Text("Hi"), Status: postern.Received, CreatedAt: at, SentAt: at,
+					NetworkID: postern.NewNetworkID(), Source: postern.FromContact, Metadata: map[string]string{},
+				},
+			}))
+		}
+		const failed, waits = postern.DeliveryExhausted, postern.DeliveryPending
+		look := func(ws postern.WorkspaceID, since postern.Time, want alerts.Backlog) {
+			t.Helper()
+			b, err := alerts.Of(s).Backlog(t.Context(), ws, e.ID, since)
+			if failing := b.FailingSince > 0; failing != (want.Waiting > 0) {
+				t.Errorf("it fails since %d, %d events wait", b.FailingSince, b.Waiting)
+			}
+			if b.FailingSince = 0; err != nil || b != want {
+				t.Errorf("from %d on: %+v, %v; want %+v", since-now, b, err, want)
+			}
+		}
+		look("ws_1", 0, alerts.Backlog{}) // nothing was attempted
+		attempt(t, s, e, failed, waits, postern.DeliverySucceeded, failed, waits)
+		look("ws_1", 0, alerts.Backlog{Waiting: 2, WaitingSince: now + 1, Failed: 2, FailedSince: now})
+		look("ws_1", now+1, alerts.Backlog{Waiting: 2, WaitingSince: now + 1, Failed: 1, FailedSince: now + 3})
+		look("ws_1", now+4, alerts.Backlog{Waiting: 2, WaitingSince: now + 1})
+		look("ws_2", 0, alerts.Backlog{})
 	})
 }
