@@ -39,6 +39,7 @@ import (
 	"postern/internal/seal"
 	"postern/internal/session"
 	"postern/internal/store"
+	"postern/internal/store/apilog"
 	"postern/internal/trace"
 	"postern/internal/web"
 	"postern/internal/webhook"
@@ -86,6 +87,7 @@ type App struct {
 	health     *health.State
 	checked    []health.Check // see Run
 	alerts     alert.Options  // who is told what is wrong
+	requests   *apilog.Log
 	registry   *prometheus.Registry
 	counts     *metrics.Metrics
 	tracer     *trace.Tracer // nil without traces
@@ -152,7 +154,7 @@ func (a *App) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.db, a.keys = core.db, core.keys
+	a.db, a.keys, a.requests = core.db, core.keys, apilog.New(core.db)
 	a.onClose(core.db.Close)
 	a.onClose(func() error { a.later.Wait(); return nil })
 	if err := a.warnOfRestore(ctx); err != nil {
@@ -357,6 +359,7 @@ func (a *App) door(late *web.Spares) (*web.Door, error) {
 	return web.New(web.Options{
 		Log: a.log, BaseURL: a.cfg.BaseURL, Transport: from, API: rest.Handler(), Announce: rest.TellRate, Document: rest.OpenAPI,
 		Observe: a.counts.Requested,
+		Record:  a.record,
 		Trace:   a.traceRequest(),
 		Late:    late.Late,
 		LinkPages: linkpage.Handler(linkpage.Options{
@@ -507,6 +510,7 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return a.whileLeading(work, a.gateway.Maintenance.IndexWords) })
 	group.Go(func() error { return a.keys.run(work) })
+	group.Go(func() error { return a.requests.Run(work, a.log) })
 	group.Go(func() error { return a.whileLeading(work, alert.New(a.alerts).Run) })
 	group.Go(func() error { return a.whileLeading(work, a.keys.reseal) })
 	for _, s := range a.servers {

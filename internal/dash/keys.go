@@ -1,9 +1,14 @@
 package dash
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"postern/internal/dash/page"
@@ -199,4 +204,63 @@ func (d keys) revoke(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	return d.done(w, r, "The key was revoked. Requests with it are now refused.", "/keys")
+}
+
+// requestsShown is how many API requests a page shows.
+const requestsShown = 50
+
+// requests lists the API requests of the last day.
+func (d keys) requests(w http.ResponseWriter, r *http.Request, v visit) error {
+	f := gateway.RequestFilter{Text: strings.TrimSpace(r.FormValue("q"))}
+	view := page.RequestsView{Text: f.Text, Outcome: r.FormValue("outcome")}
+	switch view.Outcome {
+	case "accepted":
+		f.Below = 400
+	case "refused":
+		f.From, f.Below = 400, 500
+	case "failed":
+		f.From = 500
+	default:
+		view.Outcome = ""
+	}
+	p, err := d.g.Statistics.Requests(r.Context(), v.caller, f, placeIn(r.FormValue("before")), requestsShown)
+	if err != nil {
+		return err
+	}
+	names := d.names(r.Context(), v)
+	for _, one := range p.List {
+		view.Requests = append(view.Requests, page.APIRequest{
+			ID: one.ID, Method: one.Method, Path: one.Path, Status: one.Status, Reason: one.Reason, Millis: one.Millis,
+			Key: cmp.Or(names[one.Key], string(one.Key)), Client: one.Client, At: one.At.Std(),
+		})
+	}
+	if p.More {
+		q := url.Values{"q": {f.Text}, "outcome": {view.Outcome}, "before": {fmt.Sprint(p.Next.Block, "-", p.Next.Index)}}
+		view.More = "/keys/requests?" + q.Encode()
+	}
+	return d.write(w, r, http.StatusOK, page.Requests(d.frame(r, v, "API requests", "/keys"), view))
+}
+
+// placeIn reads a place in the log of requests; its end if the text names none.
+func placeIn(text string) gateway.RequestPlace {
+	block, index, _ := strings.Cut(text, "-")
+	n, err := strconv.ParseInt(block, 10, 64)
+	i, also := strconv.Atoi(index)
+	if err != nil || also != nil || n < 0 || i < 0 {
+		return gateway.RequestPlace{}
+	}
+	return gateway.RequestPlace{Block: n, Index: i}
+}
+
+// names returns the names of keys; none to those who may not see keys.
+func (d keys) names(ctx context.Context, v visit) map[postern.KeyID]string {
+	names := map[postern.KeyID]string{}
+	list, err := d.g.Keys.List(ctx, v.actor, v.workspace(), paging.Page{Limit: 100})
+	if err != nil {
+		return names
+	}
+	for _, k := range list.Data {
+		names[k.ID] = k.Name
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package dash
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -169,7 +170,7 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To),
 		Source:    writer(m.Source),
 		NetworkID: m.NetworkID, JSON: indented(body),
-		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
+		Steps: apart(way(m)), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
 	events, err := d.g.Messages.Timeline(r.Context(), v.caller, m.ID, paging.Page{Limit: 200})
 	if err != nil {
@@ -291,6 +292,27 @@ func way(m postern.Message) []page.WayStep {
 	case postern.Sent, postern.Delivered, postern.Read, postern.Played, postern.Received: // passed covers these
 	}
 	return append(append(list, passed(m)...), ahead(m)...)
+}
+
+// apart returns the steps with how long each came after the one before it.
+func apart(list []page.WayStep) []page.WayStep {
+	for i := range list[1:] {
+		if took := list[i+1].At.Sub(list[i].At); !list[i].At.IsZero() && took >= 0 {
+			list[i+1].After = "+" + brief(took)
+		}
+	}
+	return list
+}
+
+// brief is a duration to two or three digits.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
 }
 
 // arrived is the timeline of a message that was not sent from here.

@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/apilog"
 )
 
 // Retention is how long data is kept. A workspace's own limits may shorten the times for
@@ -114,6 +115,10 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {
 			more, err := g.db.Hours.RemoveEndpointMinutes(ctx, now.Add(-store.KeptMinutes))
+			return 0, more, err
+		}),
+		inChunks(ctx, func(int64) (int64, bool, error) {
+			more, err := apilog.Of(g.db).Remove(ctx, now.Add(-apilog.Kept))
 			return 0, more, err
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {

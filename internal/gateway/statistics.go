@@ -11,6 +11,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/store"
 	"postern/internal/store/alerts"
+	"postern/internal/store/apilog"
 )
 
 // Used is how much of a limit is used.
@@ -329,4 +330,22 @@ func (g Statistics) Watch(c access.Caller) (*store.Listener, error) {
 		return nil, err
 	}
 	return g.db.Listen(store.EventLogged, string(c.Workspace())), nil
+}
+
+// The log of API requests.
+type (
+	RequestFilter = apilog.Filter
+	RequestPlace  = apilog.Place
+	RequestPage   = apilog.Page
+)
+
+// Requests returns a part of the log of a workspace's API requests of the last day, newest first, from before a place. A key
+// that is limited to devices is refused.
+func (g Statistics) Requests(
+	ctx context.Context, c access.Caller, f RequestFilter, from RequestPlace, limit int,
+) (RequestPage, error) {
+	if err := c.PermitWhole(postern.EventsRead, postern.MessagesRead); err != nil {
+		return RequestPage{}, err
+	}
+	return apilog.Of(g.db).List(ctx, c.Workspace(), f, from, limit)
 }

@@ -3,6 +3,7 @@ package obs
 import (
 	"context"
 	"net/netip"
+	"time"
 )
 
 // Request is the record of one HTTP request. The front door makes it, and the
@@ -17,6 +18,16 @@ type Request struct {
 	KeyID     string // the API key that it came with
 	UserID    string // the user who is signed in
 	Reason    string // why it was refused
+}
+
+// Served is a request that was answered.
+type Served struct {
+	*Request
+
+	Method string // "other" for one that HTTP does not define
+	Path   string // without the query
+	Status int
+	Took   time.Duration
 }
 
 type requestKey struct{}

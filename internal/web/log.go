@@ -40,6 +40,9 @@ func (d *Door) logRequest(r *http.Request, status int, q *obs.Request, took time
 	if d.observe != nil {
 		d.observe(knownMethod(r.Method), route, status, q.Reason, took)
 	}
+	if d.record != nil {
+		d.record(obs.Served{Request: q, Method: knownMethod(r.Method), Path: r.URL.Path, Status: status, Took: took})
+	}
 }
 
 // routeOf is the pattern of the route that serves a request; "" if none does.

@@ -48,6 +48,9 @@ type Options struct {
 	// is that of a refusal. Nil calls nothing.
 	Observe func(method, route string, status int, reason string, took time.Duration)
 
+	// Record is called after each request. Nil calls nothing.
+	Record func(obs.Served)
+
 	// Trace is called before each request. It returns the request to serve, and what is called after it, with
 	// the method and the pattern of the route, "" if none matched. Nil calls nothing.
 	Trace func(*http.Request) (traced *http.Request, end func(route string, status int, reason string))
@@ -60,6 +63,7 @@ type Door struct {
 	problems  *problem.Writer
 	announce  func(*http.Request, netip.Addr, http.Header)
 	observe   func(method, route string, status int, reason string, took time.Duration)
+	record    func(obs.Served)
 	trace     func(*http.Request) (*http.Request, func(route string, status int, reason string))
 	late      func(remote string) bool
 	api       http.Handler
@@ -78,7 +82,7 @@ func New(opts Options) *Door {
 	d := &Door{
 		log: opts.Log, transport: opts.Transport, announce: opts.Announce, observe: opts.Observe, api: opts.API, dashboard: opts.Dashboard,
 		flights: newFlights(), compressors: newCompressors(), late: opts.Late,
-		trace: opts.Trace,
+		trace: opts.Trace, record: opts.Record,
 	}
 	if d.late == nil {
 		d.late = func(string) bool { return false }

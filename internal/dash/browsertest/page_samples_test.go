@@ -133,6 +133,13 @@ func samples() []sample {
 			},
 			Outcome: []Tile{{"Messages", "A message more is refused.", ""}},
 		})},
+		{"requests-none", Requests(f("API requests", "/keys"), RequestsView{})},
+		{"requests", Requests(f("API requests", "/keys"), RequestsView{
+			Text: "messages", Outcome: "refused", More: "/keys/requests?before=2-3", Requests: []APIRequest{
+				{"req_01JD8Z3NDEKTSV4RRFFQ69G5FA", "POST", "/v1/messages", 202, "", 4, "Orders", "192.0.2.7", at},
+				{"req_01JD8Z3NDEKTSV4RRFFQ69G5FB", "POST", "/v1/messages", 422, "INVALID_RECIPIENT", 2, "Orders", "192.0.2.7", at},
+			},
+		})},
 		{"events-none", Events(f("Events", "/events"), EventsView{Newer: "/events/new", Newest: "/events"})},
 		{"events", Events(f("Events", "/events"), EventsView{
 			Type: "message.*", Types: []string{"message.*", "message.sent"}, Devices: []Choice{{"dev_1", "Support"}},

@@ -64,6 +64,8 @@ func hostilePages(s string) []sample {
 		{"Overview to do", Overview(f, OverviewView{Steps: []Step{{Title: s, Text: s, Href: s}}})},
 		{"Usage", Usage(f, full[UsageView](s))},
 		{"Events", Events(f, full[EventsView](s))},
+		{"Requests", Requests(f, full[RequestsView](s))},
+		{"Requests none", Requests(f, RequestsView{Text: s, Outcome: s, More: s})},
 		{"Events none", Events(f, EventsView{Newest: s, More: s})},
 		{"NewEvents", NewEvents(full[EventsView](s))},
 		{"Devices", Devices(f, full[DevicesView](s))},

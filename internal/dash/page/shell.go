@@ -86,4 +86,7 @@ func path(parts ...string) string {
 
 func machineTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// exactForm is RFC 3339 with milliseconds.
+const exactForm = "2006-01-02T15:04:05.000Z07:00"
+
 func readTime(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
