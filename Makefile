@@ -93,7 +93,7 @@ failpoint-test:
 chaos-test: ## run the short form of the chaos tests
 	$(GO) test $(QUICK) -timeout 60m -skip 'LostServers|RollingUpgrade|ProductionCheck|LostNotices|StandbyThatLags|MistakesOfSharing' ./internal/chaos
 
-.PHONY: openapi docs-assets lint-api
+.PHONY: openapi lint-api
 openapi: ## update the OpenAPI document, its examples and the golden files (docs/decisions/0008)
 	$(GO) test ./internal/api -count=1 -run TestExamplesAreAccepted -update
 	$(GO) test ./internal/testkit -count=1 -run 'TestExamplesOfWebhooks|TestEachKindHasAGoldenFile' -update
@@ -105,9 +105,6 @@ lint-api: build ## check the OpenAPI document with Redocly and Spectral (npm, pi
 .PHONY: clients-check
 clients-check: ## generate clients from the OpenAPI document (npm and Go, pinned), and compile them with every event
 	@./scripts/clients-check
-
-docs-assets: ## copy the script for /docs from its npm package
-	@./scripts/docs-assets
 
 .PHONY: browser-test
 browser-test: ## test the dashboard in Chromium (PICTURES=directory for screenshots)

@@ -68,7 +68,7 @@ func startMix(w *world) *mix {
 	m.hang()
 	m.neighbour.devices = []device{m.neighbour.link("+15550020000")}
 	m.pages.path, m.pages.key = "/v1/messages?limit=200&chatId="+url.QueryEscape(writer), m.reader.key
-	m.files.path = "/docs/scalar.js"
+	m.files.path = "/v1/openapi.json"
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop = sync.OnceFunc(func() { cancel(); close(m.release) })
 	w.t.Cleanup(m.remove)

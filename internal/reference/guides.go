@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"sync"
 
 	root "postern"
 )
@@ -49,7 +48,7 @@ func source(name string) []byte {
 // pageOf is the page of an embedded file: Markdown becomes HTML, and everything else is shown as text.
 func pageOf(name string) Page {
 	if !strings.HasSuffix(name, ".md") {
-		return Page{textType, plainPolicy, sync.OnceValue(func() []byte { return source(name) })}
+		return Page{textType, plainPolicy, func() []byte { return source(name) }}
 	}
 	return page(func() view {
 		a := articleOf(name)

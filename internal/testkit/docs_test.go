@@ -32,6 +32,15 @@ func TestGuidesOnAPhone(t *testing.T) {
 	for _, guide := range list {
 		open(guide.Href, guide.Text)
 	}
+	open("/docs", "API reference")
+	b.picture("reference")
+	b.eval(`for (const d of document.querySelectorAll("details")) d.open = true`)
+	b.fits("/docs, with all that opens")
+	for _, page := range []string{"messages", "devices", "webhook-events", "schemas"} {
+		open("/docs/api/"+page, "All ")
+		b.eval(`for (const d of document.querySelectorAll("details")) d.open = true`)
+		b.fits(page + ", with all that opens")
+	}
 	b.eval(`document.querySelector("input").value = "rotate secret"; document.querySelector("form").submit()`)
 	b.await("results for")
 	b.fits("the results")
@@ -57,12 +66,14 @@ func TestGuidesAreAccessible(t *testing.T) {
 	b := newBrowser(t)
 	for path, title := range map[string]string{
 		"/docs/guides": "Guides", "/docs/guides/moving": "Moving", "/docs/search?q=secret": "results", "/problems/not-found": "What to do",
+		"/docs": "Authentication", "/docs/api/media": "Try it", "/docs/api/chats": "Objects",
 	} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.call("Emulation.setEmulatedMedia",
 				map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 			b.call("Page.navigate", map[string]any{"url": k.URL() + path}, nil)
 			b.await(title)
+			b.eval(`for (const d of document.querySelectorAll("details")) d.open = true; document.querySelector(".try")?.click()`)
 			b.eval(string(axe))
 			var out struct{ Result struct{ Value string } }
 			// Browsers make what scrolls focusable by themselves, and only while it does.

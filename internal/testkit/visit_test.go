@@ -117,10 +117,12 @@ func TestReferenceAsksNoOtherHost(t *testing.T) {
 		path, scheme string
 		want         []string
 	}{
-		"docs-light.png": {"/docs", "light", []string{"light-mode", "List devices", "webhooks"}},
+		"docs-light.png": {"/docs", "light", []string{"List devices", "Webhook events"}},
 		"message-dark.png": {
-			"/docs#tag/messages/POST/v1/messages", "dark", []string{"dark-mode", "Send a message", "whenDisconnected"},
+			"/docs#tag/messages/POST/v1/messages", "dark", []string{"<h1>Messages</h1>", "Try it", "whenDisconnected"},
 		},
+		"old-event-light.png":  {"/docs#tag/webhooks/webhook/POST/messagereceived", "light", []string{"<h1>Webhook events</h1>"}},
+		"old-object-light.png": {"/docs#model/newmessagetext", "light", []string{"<h1>Objects</h1>"}},
 		"changelog-light.png": {
 			"/docs/changelog", "light", []string{"<h1>Changelog</h1>", "<code>GET /v1/usage</code>"},
 		},
@@ -145,7 +147,7 @@ func TestReferenceAsksNoOtherHost(t *testing.T) {
 			t.Errorf("another host was asked: %s", u)
 		}
 	}
-	for _, path := range []string{"/docs/scalar.js", "/docs/docs.js", "/v1/openapi.json", "/docs/style.css"} {
+	for _, path := range []string{"/docs/api.js", "/docs/api.css", "/docs/api/messages#sendMessage", "/docs/style.css"} {
 		if !slices.Contains(asked, k.URL()+path) {
 			t.Errorf("%s was not asked for: %v", path, asked)
 		}

@@ -29,6 +29,7 @@ func (r *recorder) encode(body []byte) []byte {
 		r.status = http.StatusNotModified
 		h.Del("Content-Type")
 		h.Del("Content-Length")
+		h.Del("Content-Encoding")
 		return nil
 	}
 	if len(body) < compressFrom || len(h["Content-Encoding"]) > 0 || !slices.Contains(h["Vary"], "Accept-Encoding") {

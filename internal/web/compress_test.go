@@ -190,7 +190,7 @@ func TestPagesAreTheSameInEveryCoding(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, web.Transport{})
 	compressed := 0
-	for _, path := range web.Pages() {
+	for _, path := range d.pages() {
 		plain := d.get(path)
 		tag := plain.Header().Get("ETag")
 		for _, coding := range []string{"br", "gzip"} {
@@ -200,8 +200,8 @@ func TestPagesAreTheSameInEveryCoding(t *testing.T) {
 				got != coding && plain.Body.Len() >= web.CompressFrom {
 				t.Errorf("%s as %s: %v", path, coding, a.Header())
 			}
-			if got != "" {
-				compressed++
+			if got == "gzip" {
+				compressed++ // as Brotli, pages are kept themselves
 			}
 			if decoded(t, got, a.Body.Bytes()) != plain.Body.String() {
 				t.Errorf("%s as %s is something else", path, coding)

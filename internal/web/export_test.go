@@ -4,6 +4,8 @@ import (
 	"maps"
 	"net"
 	"slices"
+
+	"postern/internal/reference"
 )
 
 // What tests count against.
@@ -35,9 +37,10 @@ func Archived(d *Door) int {
 	return len(d.archive.files)
 }
 
-// Pages returns the paths of the documentation and of the pages about problems.
-func Pages() []string {
-	return slices.Collect(maps.Keys(readPages()))
+// Pages returns the paths of the documentation and of the pages about problems. document is the one of the API.
+func Pages(document func() ([]byte, error)) ([]string, error) {
+	api, err := reference.API(document)
+	return slices.AppendSeq(slices.Collect(maps.Keys(readPages())), maps.Keys(api)), err
 }
 
 // Coding returns what a client prefers.

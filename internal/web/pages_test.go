@@ -1,11 +1,9 @@
 package web_test
 
 import (
-	"encoding/json"
 	"html"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -70,8 +68,8 @@ func TestPagesAreForThisServerOnly(t *testing.T) {
 	d := newDoor(t, web.Transport{})
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/guides": "text/html", "/docs/operations": "text/html", "/docs/deploy/proxy/nginx.conf": "text/plain",
-		"/docs/changelog": "text/html", "/docs/style.css": "text/css", "/docs/docs.js": "text/javascript",
-		"/docs/scalar.js": "text/javascript", "/docs/scalar.licences.txt": "text/plain", "/problems/internal": "text/html",
+		"/docs/changelog": "text/html", "/docs/style.css": "text/css", "/docs/api.js": "text/javascript",
+		"/docs/api.css": "text/css", "/docs/api/messages": "text/html", "/problems/internal": "text/html",
 	} {
 		a := d.get(path)
 		if a.Code != http.StatusOK {
@@ -80,7 +78,7 @@ func TestPagesAreForThisServerOnly(t *testing.T) {
 		policy := a.Header().Get("Content-Security-Policy")
 		if a.Header().Get("Content-Type") != kind+"; charset=utf-8" || !strings.HasPrefix(policy,
 			"default-src 'none'; ") || strings.ContainsAny(policy, "*:/") && !strings.Contains(policy, "data:") ||
-			strings.Contains(policy, "unsafe-eval") {
+			strings.Contains(policy, "unsafe") {
 			t.Errorf("%s: headers %v", path, a.Header())
 		}
 		if again := d.get(path, "If-None-Match", a.Header().Get("ETag")); again.Code != http.StatusNotModified ||
@@ -100,26 +98,5 @@ func TestChangelogIsShown(t *testing.T) {
 	}
 	if strings.Contains(page, "api:") || strings.Contains(page, "<!--") {
 		t.Error("the changelog shows what only tests read")
-	}
-}
-
-// TestTheScriptOfTheDocsIsTheOneThatIsPinned compares the copy with the lock
-// file of its package.
-func TestTheScriptOfTheDocsIsTheOneThatIsPinned(t *testing.T) {
-	t.Parallel()
-	var lock struct {
-		Packages map[string]struct{ Version, Integrity string }
-	}
-	raw, err := os.ReadFile("../../tools/scalar/package-lock.json")
-	if err == nil {
-		err = json.Unmarshal(raw, &lock)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	pinned := lock.Packages["node_modules/@scalar/api-reference"]
-	script := newDoor(t, web.Transport{}).get("/docs/scalar.js").Body.String()
-	if pinned.Integrity == "" || !strings.Contains(script[:1000], "@scalar/api-reference "+pinned.Version+"\n") {
-		t.Errorf("the lock file has %q: run make docs-assets", pinned.Version)
 	}
 }

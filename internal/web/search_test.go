@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,16 +11,6 @@ import (
 
 	"postern/internal/web"
 )
-
-// searched is a door whose search knows the API, too.
-func searched(t *testing.T) *door {
-	t.Helper()
-	d := newDoor(t, web.Transport{})
-	d.Door = web.New(web.Options{BaseURL: baseURL, Document: func() ([]byte, error) {
-		return os.ReadFile("../api/spec/openapi.json")
-	}})
-	return d
-}
 
 var (
 	resultPattern = regexp.MustCompile(`<li><a href="([^"]*)">[^<]*</a>( <small>|\n)`)
@@ -45,14 +34,14 @@ func (d *door) search(query string) (list []string, page string) {
 // TestSearchFindsTheDocumentation looks for something of each kind. What has the words in its title comes first.
 func TestSearchFindsTheDocumentation(t *testing.T) {
 	t.Parallel()
-	d := searched(t)
+	d := newDoor(t, web.Transport{})
 	for query, first := range map[string]string{
 		"mention somebody":             "/docs/guides/text#mention-somebody",
 		"ROTATE the secret Key":        "/docs/operations#rotate-the-secret-key",
 		"device not connected":         "/problems/device-not-connected",
-		"message.received":             "/docs#tag/webhooks/webhook/POST/messagereceived",
-		"get /v1/messages/{id} status": "/docs#tag/messages/GET/v1/messages/%7bid%7d",
-		"NewMessageText":               "/docs#model/newmessagetext",
+		"message.received":             "/docs/api/webhook-events#message.received",
+		"get /v1/messages/{id} status": "/docs/api/messages#getMessage",
+		"NewMessageText":               "/docs/api/schemas#NewMessageText",
 	} {
 		list, page := d.search(query)
 		if len(list) == 0 || list[0] != first {
@@ -78,7 +67,7 @@ func TestSearchFindsTheDocumentation(t *testing.T) {
 // TestSearchIsBounded: a page has at most 30 results, and of a long query only the start counts.
 func TestSearchIsBounded(t *testing.T) {
 	t.Parallel()
-	d := searched(t)
+	d := newDoor(t, web.Transport{})
 	list, page := d.search("the")
 	if len(list) != 30 || !strings.Contains(page, "The first 30 of ") {
 		t.Errorf("a frequent word finds %d results", len(list))
@@ -95,7 +84,7 @@ func TestSearchIsBounded(t *testing.T) {
 // TestSearchShowsHostileInputAsText: nothing of a query becomes HTML, and none is an error.
 func TestSearchShowsHostileInputAsText(t *testing.T) {
 	t.Parallel()
-	d := searched(t)
+	d := newDoor(t, web.Transport{})
 	_, none := d.search("")
 	_, plain := d.search("nosuchword")
 	tags := []int{strings.Count(none, "<"), strings.Count(plain, "<")}
@@ -124,7 +113,7 @@ func TestSearchShowsHostileInputAsText(t *testing.T) {
 // TestSearchWithoutItsDocument fails as an internal error.
 func TestSearchWithoutItsDocument(t *testing.T) {
 	t.Parallel()
-	d := searched(t)
+	d := newDoor(t, web.Transport{})
 	d.Door = web.New(web.Options{BaseURL: baseURL, Document: func() ([]byte, error) { return nil, errors.New("away") }})
 	if a := d.get("/docs/search?q=text"); a.Code != http.StatusInternalServerError {
 		t.Errorf("answered %d %s", a.Code, a.Body)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -35,6 +36,7 @@ func newDoor(t *testing.T, transport web.Transport) *door {
 	d.Door = web.New(web.Options{
 		Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, Transport: transport,
 		API: says("the API"), LinkPages: says("a link page"), Dashboard: says("the dashboard"),
+		Document: func() ([]byte, error) { return os.ReadFile("../api/spec/openapi.json") },
 	})
 	return d
 }
@@ -59,6 +61,16 @@ func (d *door) get(path string, headers ...string) *httptest.ResponseRecorder {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	return d.send(req)
+}
+
+// pages are the paths of the documentation and of the pages about problems.
+func (d *door) pages() []string {
+	d.t.Helper()
+	list, err := web.Pages(func() ([]byte, error) { return os.ReadFile("../api/spec/openapi.json") })
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return list
 }
 
 // reason is that of a problem document, "" of anything else.
