@@ -112,6 +112,9 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 		}
 		view.Device = of[0]
 	}
+	if v.may(postern.MessagesRead) {
+		view.Message = messageIn(l.Body)
+	}
 	for _, a := range l.Attempts {
 		view.Attempts = append(view.Attempts, page.Attempt{
 			Number: a.Number, At: a.At.Std(), Signed: a.At.Std(), DurationMs: a.DurationMs, Status: a.Status,
@@ -119,6 +122,19 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 		})
 	}
 	return d.write(w, r, http.StatusOK, page.DeliveryPage(d.frame(r, v, "Delivery", "/webhooks"), view))
+}
+
+// messageIn returns the id of the message that an event is about; "" if it is about none.
+func messageIn(body []byte) string {
+	var in struct {
+		Message struct {
+			ID string `json:"id"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return ""
+	}
+	return in.Message.ID
 }
 
 // hidden explains why there is no body to show.

@@ -170,13 +170,13 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		Message: messageOf(m, map[postern.DeviceID]string{one.ID: one.Name}, 0), To: string(m.To),
 		Source:    writer(m.Source),
 		NetworkID: m.NetworkID, JSON: indented(body),
-		Steps: apart(way(m)), Every: every(m, time.Now()), Chats: m.ChatID != "",
+		Steps: way(m), Every: every(m, time.Now()), Chats: m.ChatID != "",
 	}
 	events, err := d.g.Messages.Timeline(r.Context(), v.caller, m.ID, paging.Page{Limit: 200})
 	if err != nil {
 		return err
 	}
-	view.Steps = withDetails(view.Steps, events.Data, d.urlsOf(r.Context(), v, events.Data))
+	view.Steps = apart(withDetails(view.Steps, events.Data, d.urlsOf(r.Context(), v, events.Data)))
 	if v.may(postern.MessagesWrite) {
 		view.May = mayWith(m, time.Now())
 	}
@@ -294,11 +294,18 @@ func way(m postern.Message) []page.WayStep {
 	return append(append(list, passed(m)...), ahead(m)...)
 }
 
-// apart returns the steps with how long each came after the one before it.
+// apart returns the steps with how long each came after the one before it. A time in whole seconds says little about less
+// than that.
 func apart(list []page.WayStep) []page.WayStep {
-	for i := range list[1:] {
-		if took := list[i+1].At.Sub(list[i].At); !list[i].At.IsZero() && took >= 0 {
-			list[i+1].After = "+" + brief(took)
+	for i := 1; i < len(list); i++ {
+		before, s := list[i-1], &list[i]
+		took := s.At.Sub(before.At)
+		switch whole := before.Whole || s.Whole; {
+		case before.At.IsZero() || took < 0 || whole && took < time.Second:
+		case whole:
+			s.After = "+" + took.Round(time.Second).String()
+		default:
+			s.After = "+" + brief(took)
 		}
 	}
 	return list
@@ -318,7 +325,7 @@ func brief(d time.Duration) string {
 // arrived is the timeline of a message that was not sent from here.
 func arrived(m postern.Message, sent string) (list []page.WayStep) {
 	if m.SentAt != 0 {
-		list = append(list, page.WayStep{Title: sent, At: m.SentAt.Std(), Kind: "done"})
+		list = append(list, page.WayStep{Title: sent, At: m.SentAt.Std(), Whole: true, Kind: "done"})
 	}
 	return append(list, page.WayStep{
 		Title: "Recorded", Text: "The event was queued for the webhooks that subscribe to it.", At: m.CreatedAt.Std(),
@@ -330,7 +337,7 @@ func arrived(m postern.Message, sent string) (list []page.WayStep) {
 func passed(m postern.Message) (list []page.WayStep) {
 	for _, s := range stations(m) {
 		if s.At != 0 {
-			list = append(list, page.WayStep{Title: s.title, Text: s.text, At: s.At.Std(), Kind: "done"})
+			list = append(list, page.WayStep{Title: s.title, Text: s.text, At: s.At.Std(), Whole: true, Kind: "done"})
 		}
 	}
 	return list
@@ -449,6 +456,9 @@ func detailOf(e postern.TimelineEntry, urls map[postern.EndpointID]string) (s pa
 	case e.Action != nil:
 		return actionStep(*e.Action), true
 	case e.Webhook != nil:
+		if urls[e.Webhook.EndpointID] != "" {
+			s.Href = hookPath(e.Webhook.EndpointID) + "/deliveries/" + string(e.Webhook.DeliveryID)
+		}
 		s.Title, s.Text = "Webhook", string(e.Webhook.EventType)+" was posted to "+urls[e.Webhook.EndpointID]+"."
 		if e.Webhook.Reason != "" {
 			s.Kind, s.Do = "bad", "Look at the deliveries of the webhook to see why this attempt failed."

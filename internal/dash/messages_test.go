@@ -609,7 +609,8 @@ func TestAMessagesWayNamesItsWebhooks(t *testing.T) {
 	m := s.comes(d, contact, "Ada", "hello")
 	s.attempted(e, http.StatusOK, "", "")
 	c.says(messagePath(m.ID), "message.received was posted to "+hookURL+".")
-	c.saysNot(messagePath(m.ID), string(e.ID))
+	c.saysNot(messagePath(m.ID), "posted to "+string(e.ID))
+	c.says(messagePath(m.ID), "View delivery", hookPath(e.ID)+"/deliveries/")
 }
 
 func TestTextsOfContactsStayText(t *testing.T) {

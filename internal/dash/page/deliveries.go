@@ -47,6 +47,7 @@ type DeliveryView struct {
 	URL      string
 	Delivery Delivery
 	Device   Choice // its id and name; zero: the event has none
+	Message  string // the id of the one that the event is about; "": none
 	Body     string // as it is posted
 	Hidden   string // why there is no body; "": there is one
 	Headers  []Header

@@ -129,6 +129,8 @@ type WayStep struct {
 	Text  string // "": nothing to add
 	Do    string // what helps; "": nothing to do
 	At    time.Time
+	Whole bool   // At is a time of the network, which has only whole seconds
+	Href  string // where more is shown; "": nowhere
 	After string // how long after the step before it, such as "+0.4 s"; "": not known
 	Kind  string // "done", "now", "bad", or "next" for what has not come yet
 }

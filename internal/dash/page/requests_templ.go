@@ -358,7 +358,7 @@ func apiRequest(r APIRequest) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = exact(r.At).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = exact(r.At, false).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -10,7 +10,7 @@
 //   data-drops="id"              takes a file that is dropped into the field #id
 //   input[data-most-bytes]       takes no file that is larger
 //   details[data-drop]           closes on Escape and on a click elsewhere
-//   time[data-local]             is written in the reader's own time, with data-exact to the millisecond
+//   time[data-local]             is written in the reader's own time, with data-exact to the second (0) or millisecond (3)
 //   time[data-ago]               is written as the time since then
 //   data-badge="key"             shows the number with this key of #health's data-badges
 //   data-live="path"             says whether the page is connected to the stream at the path
@@ -202,16 +202,18 @@
   })
 
   const written = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
-  const writtenExactly = new Intl.DateTimeFormat(undefined, {
-    year: 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3,
+  const exactly = (digits) => new Intl.DateTimeFormat(undefined, {
+    year: 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit',
+    ...(digits && { fractionalSecondDigits: digits }),
   })
+  const forms = { 0: exactly(0), 3: exactly(3) }
   const zone = document.querySelector('[data-zone]')
   if (zone) zone.textContent = `Times are in ${written.resolvedOptions().timeZone.replaceAll('_', ' ')}.`
   const localize = () => {
     for (const t of document.querySelectorAll('time[data-local]')) {
       const when = new Date(t.dateTime)
       if (Number.isNaN(when.getTime())) continue
-      const text = ('exact' in t.dataset ? writtenExactly : written).format(when)
+      const text = (forms[t.dataset.exact] ?? written).format(when)
       if (t.textContent === text) continue
       t.title = t.dateTime
       t.textContent = text
