@@ -53,7 +53,10 @@ func (d chats) find(r *http.Request, v visit, names map[postern.DeviceID]string,
 		view.Found = []page.Message{found(m, names)}
 		return err
 	}
-	var err error
+	err := d.people(r, v, names, view)
+	if err != nil {
+		return err
+	}
 	q.ChatID, q.Text, err = lookedFor(view.Find, r.FormValue("in"))
 	if wrong, ok := faults(err); ok {
 		view.Wrong = word(wrong["q"])
@@ -72,6 +75,23 @@ func (d chats) find(r *http.Request, v visit, names map[postern.DeviceID]string,
 	if list.Next != "" {
 		asked.Set("after", list.Next)
 		view.More = "/messages/chats?" + asked.Encode()
+	}
+	return err
+}
+
+// peopleFound is how many people with a name a search shows.
+const peopleFound = 8
+
+// people adds the people with the name that was searched for to the view.
+func (d chats) people(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
+	q := personIn(view.Find)
+	if q.Text == "" || r.FormValue("after") != "" || !v.may(postern.ContactsRead) {
+		return nil
+	}
+	q.DeviceID, q.Page = postern.DeviceID(view.Device), paging.Page{Limit: peopleFound}
+	list, err := d.g.Contacts.List(r.Context(), v.caller, q)
+	for _, c := range list.Data {
+		view.People = append(view.People, contactOf(c, names))
 	}
 	return err
 }

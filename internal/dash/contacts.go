@@ -19,23 +19,27 @@ func (d contacts) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := page.ContactsView{Find: page.Field{Value: r.FormValue("q")}, Device: r.FormValue("device")}
 	view.Devices = append([]page.Choice{{Label: "All"}}, choices(names, view.Device)...)
-	status := http.StatusOK
-	chat, err := postern.ParseChat(strings.TrimSpace(view.Find.Value))
-	if err != nil && view.Find.Value != "" || chat != "" && !postern.IsDirect(chat) {
-		view.Find.Error, status = "Enter a phone number with its country code, or a LID.", http.StatusUnprocessableEntity
-	} else if err := d.fill(r, v, chat, names, &view); err != nil {
+	if err := d.fill(r, v, names, &view); err != nil {
 		return err
 	}
-	return d.write(w, r, status, page.Contacts(d.frame(r, v, "Contacts", "/contacts"), view))
+	return d.write(w, r, http.StatusOK, page.Contacts(d.frame(r, v, "Contacts", "/contacts"), view))
 }
 
-// fill adds the people of the chosen device, or the one with a chat, to the view.
-func (d contacts) fill(
-	r *http.Request, v visit, chat string, names map[postern.DeviceID]string, view *page.ContactsView,
-) error {
-	list, err := d.g.Contacts.List(r.Context(), v.caller, gateway.ContactQuery{
-		DeviceID: postern.DeviceID(view.Device), ChatID: chat, Page: paging.Page{Cursor: r.FormValue("after")},
-	})
+// personIn returns the query for what a search field has: a number or a LID, or else a part of a name.
+func personIn(find string) (q gateway.ContactQuery) {
+	find = strings.TrimSpace(find)
+	chat, err := postern.ParseChat(find)
+	if err == nil && (chat == "" || postern.IsDirect(chat)) {
+		return gateway.ContactQuery{ChatID: chat}
+	}
+	return gateway.ContactQuery{Text: find}
+}
+
+// fill adds the people of the chosen device, or those who were searched for, to the view.
+func (d contacts) fill(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ContactsView) error {
+	q := personIn(view.Find.Value)
+	q.DeviceID, q.Page = postern.DeviceID(view.Device), paging.Page{Cursor: r.FormValue("after")}
+	list, err := d.g.Contacts.List(r.Context(), v.caller, q)
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func (d contacts) fill(
 		view.Contacts = append(view.Contacts, contactOf(c, names))
 	}
 	if list.Next != "" {
-		view.More = "/contacts?" + url.Values{"device": {view.Device}, "after": {list.Next}}.Encode()
+		view.More = "/contacts?" + url.Values{"q": {view.Find.Value}, "device": {view.Device}, "after": {list.Next}}.Encode()
 	}
 	return nil
 }

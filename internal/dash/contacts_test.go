@@ -29,12 +29,13 @@ func TestContactsAreListedAndFound(t *testing.T) {
 		}
 	}
 	c.says("/contacts?q=%2B15550009999", "No contacts found")
-	for _, wrong := range []string{"Ada", "group:120363041234567890"} {
-		p := c.want(c.get("/contacts?q="+url.QueryEscape(wrong)), http.StatusUnprocessableEntity, "")
-		if !strings.Contains(p.body, "Enter a phone number") {
-			t.Errorf("%s is not refused with a reason", wrong)
+	for _, path := range []string{"/contacts?q=ada", "/messages/chats?q=ada", "/messages/chats?q=ada&device=" + string(support.ID)} {
+		if p := c.says(path, "Ada &lt;b&gt;", talk); strings.Contains(p.body, "Grace") {
+			t.Errorf("%s lists others", path)
 		}
 	}
+	c.saysNot("/messages/chats?q=ada&device="+string(sales.ID), "Ada")
+	c.says("/contacts?q="+url.QueryEscape("group:120363041234567890"), "No contacts found")
 	c.want(c.get("/contacts?device=dev_none"), http.StatusNotFound, "")
 }
 

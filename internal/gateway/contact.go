@@ -37,6 +37,7 @@ type ContactInput struct {
 type ContactQuery struct {
 	DeviceID postern.DeviceID // that knows them
 	ChatID   string           // of the direct chat, as [postern.ParseChat] returns it
+	Text     string           // a part of a name
 	Page     paging.Page
 }
 
@@ -47,7 +48,7 @@ func (g Contacts) List(
 	if err := c.Permit(postern.ContactsRead); err != nil {
 		return list, err
 	}
-	s := contacts.Query{WorkspaceID: c.Workspace(), Devices: c.Key.Devices, Name: q.ChatID}
+	s := contacts.Query{WorkspaceID: c.Workspace(), Devices: c.Key.Devices, Name: q.ChatID, Text: q.Text}
 	if q.DeviceID != "" { // an unknown device is an error and not an empty list
 		if _, err := g.devices().get(ctx, c, q.DeviceID); err != nil {
 			return list, err

@@ -179,6 +179,7 @@ type ChatsView struct {
 	Show    string    // "unread", "archived"; "": all
 	Find    string    // what is searched for; "": nothing
 	Wrong   string    // why it cannot be searched for
+	People  []Contact // with a name that was searched for
 	Found   []Message // in place of the conversations, if something is searched for
 	Chats   []Message // the newest of each
 	More    string    // where the next page is; "": this is the last

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -21,8 +22,12 @@ type Query struct {
 	Devices []postern.DeviceID
 	Only    []postern.DeviceID // further limits which contacts are listed; nil does not
 	Name    string             // a number or a LID by which the contact is known; "" for any
+	Text    string             // a part of a name; "" for any. Of the newest [Searched] contacts
 	store.Page
 }
+
+// Searched is how many contacts a search for a part of a name reads.
+const Searched = 20_000
 
 // List returns contacts, newest first.
 func (t Table) List(ctx context.Context, q Query) (list []postern.KnownContact, err error) {
@@ -46,6 +51,8 @@ func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 			return nil, err
 		}
 		return []string{string(id.ID)}, nil
+	case q.Text != "":
+		return t.called(ctx, q, only)
 	case only == nil:
 		return t.ids(ctx, `SELECT id FROM contact WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0
 			AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit)
@@ -61,6 +68,30 @@ func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(b, a) })
 	ids = slices.Compact(ids)
 	return ids[:min(len(ids), q.Limit)], nil
+}
+
+// called returns the ids of contacts with a part of a name: that they gave themselves, that the network verified, or that
+// an address book has. SQLite ignores the case of a to z only.
+func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (ids []string, err error) {
+	if only != nil && len(only) == 0 {
+		return nil, nil
+	}
+	devices, err := json.Marshal(only) // "null" for any
+	if err != nil {
+		return nil, err
+	}
+	like := ` LIKE $4 ESCAPE '\'`
+	if t.db.Postgres() {
+		like = " I" + like[1:]
+	}
+	part := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Text) + "%"
+	return t.ids(ctx, `SELECT id FROM (SELECT id, push_name, business_name FROM contact
+			WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0 AND ($2 = '' OR id < $2)
+			ORDER BY id DESC LIMIT $5 + 0) AS newest
+		WHERE ($6 = 'null' OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
+			AND d.device_id IN `+t.db.InList(6)+`)) AND (push_name`+like+` OR business_name`+like+`
+			OR EXISTS (SELECT 1 FROM contact_device b WHERE b.contact_id = newest.id AND b.book_name`+like+`))
+		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit, part, Searched, string(devices))
 }
 
 func (t Table) ids(ctx context.Context, query string, args ...any) (ids []string, err error) {
