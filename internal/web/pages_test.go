@@ -100,3 +100,47 @@ func TestChangelogIsShown(t *testing.T) {
 		t.Error("the changelog shows what only tests read")
 	}
 }
+
+// TestReferenceLoadsLittle: a page of the reference, with the style sheets and the script, is at most 100 kB as it
+// travels. Its largest was 40 kB with gzip.
+func TestReferenceLoadsLittle(t *testing.T) {
+	t.Parallel()
+	d, seen := newDoor(t, web.Transport{}), 0
+	size := func(path, coding string) int {
+		a := d.get(path, "Accept-Encoding", coding)
+		if a.Code != http.StatusOK || a.Header().Get("Content-Encoding") != coding {
+			t.Errorf("%s is answered %d %v", path, a.Code, a.Header())
+		}
+		return a.Body.Len()
+	}
+	for _, coding := range []string{"br", "gzip"} {
+		files := size("/docs/style.css", coding) + size("/docs/api.css", coding) + size("/docs/api.js", coding)
+		for _, path := range d.pages() {
+			if path != "/docs" && !strings.HasPrefix(path, "/docs/api/") {
+				continue
+			}
+			seen++
+			if n := files + size(path, coding); n < 5_000 || n > 100_000 {
+				t.Errorf("%s takes %d bytes as %s", path, n, coding)
+			}
+		}
+	}
+	if seen < 2*10 {
+		t.Errorf("only %d pages were seen", seen)
+	}
+}
+
+// TestUnknownPageOfTheReference is not found, also without a document.
+func TestUnknownPageOfTheReference(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, web.Transport{})
+	for _, path := range []string{"/docs/api", "/docs/api/nothing", "/docs/api/messages/x", "/docs/api/%2e%2e"} {
+		if a := d.get(path); d.reason(a) != postern.NotFound {
+			t.Errorf("%s is answered %d %s", path, a.Code, a.Body)
+		}
+	}
+	d.Door = web.New(web.Options{BaseURL: baseURL})
+	if a := d.get("/docs"); d.reason(a) != postern.NotFound {
+		t.Errorf("without a document, the reference is answered %d %s", a.Code, a.Body)
+	}
+}
