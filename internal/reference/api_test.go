@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"postern/internal/reference"
@@ -25,18 +26,31 @@ func in(from object, path ...string) object {
 
 func committed() ([]byte, error) { return os.ReadFile("../api/spec/openapi.json") }
 
-// pages are the bodies of the reference's pages.
-func pages(t *testing.T, of func() ([]byte, error)) map[string]string {
-	t.Helper()
+// bodies are those of the reference's pages.
+func bodies(of func() ([]byte, error)) (map[string]string, error) {
 	list, err := reference.API(of)
+	made := map[string]string{}
+	for path, p := range list {
+		made[path] = string(p.Body())
+	}
+	return made, err
+}
+
+// ours are the pages of the committed document.
+var ours = sync.OnceValues(func() (map[string]string, error) { return bodies(committed) })
+
+// of makes the pages of another document.
+func of(document []byte) func() (map[string]string, error) {
+	return func() (map[string]string, error) { return bodies(func() ([]byte, error) { return document, nil }) }
+}
+
+func pages(t *testing.T, of func() (map[string]string, error)) map[string]string {
+	t.Helper()
+	list, err := of()
 	if err != nil {
 		t.Fatal(err)
 	}
-	bodies := map[string]string{}
-	for path, p := range list {
-		bodies[path] = string(p.Body())
-	}
-	return bodies
+	return list
 }
 
 // part is the section of a page about something, as text: without its marks.
@@ -91,7 +105,7 @@ func named(doc, schema object, seen []string) (list []string) {
 // TestEachOperationIsInTheReference with its parameters, its body to the last field, its statuses and reasons.
 func TestEachOperationIsInTheReference(t *testing.T) {
 	t.Parallel()
-	doc, pages, seen := decodedDocument(t), pages(t, committed), 0
+	doc, pages, seen := decodedDocument(t), pages(t, ours), 0
 	for path, item := range in(doc, "paths") {
 		for method, o := range item.(object) {
 			op := o.(object)
@@ -143,7 +157,7 @@ func reasonsOf(doc, response object) []string {
 // events carry beside these.
 func TestEachFieldOfAnObjectIsInTheReference(t *testing.T) {
 	t.Parallel()
-	doc, pages := decodedDocument(t), pages(t, committed)
+	doc, pages := decodedDocument(t), pages(t, ours)
 	for name, s := range in(doc, "components", "schemas") {
 		text := part(pages["/docs/api/schemas"], name)
 		for field, p := range in(s.(object), "properties") {
@@ -172,7 +186,7 @@ func TestEachFieldOfAnObjectIsInTheReference(t *testing.T) {
 // TestEachEventIsInTheReference with what it carries, and an example.
 func TestEachEventIsInTheReference(t *testing.T) {
 	t.Parallel()
-	doc, page := decodedDocument(t), pages(t, committed)["/docs/api/webhook-events"]
+	doc, page := decodedDocument(t), pages(t, ours)["/docs/api/webhook-events"]
 	for name, item := range in(doc, "webhooks") {
 		op := in(item.(object), "post")
 		body := in(op, "requestBody", "content", "application/json")
@@ -239,7 +253,7 @@ func TestTextsOfTheDocumentStayTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, page := range pages(t, func() ([]byte, error) { return raw, nil }) {
+	for path, page := range pages(t, of(raw)) {
 		if !strings.Contains(page, "&lt;script&gt;alert(1)") {
 			t.Errorf("%s does not show the text", path)
 		}
@@ -265,7 +279,7 @@ func TestCirclesEnd(t *testing.T) {
 				"lost": {"$ref": "#/components/schemas/Nothing"}}},
 			"Choice": {"oneOf": [{"$ref": "#/components/schemas/Choice"}, {"type": "string"}]},
 			"Circle": {"$ref": "#/components/schemas/Circle"}}}}`
-	list := pages(t, func() ([]byte, error) { return []byte(doc), nil })
+	list := pages(t, of([]byte(doc)))
 	for _, words := range []string{"<code>left</code>", "<code>lost</code>", `href="#Circle"`} {
 		if !strings.Contains(list["/docs/api/t"], words) {
 			t.Errorf("the page has no %s: %s", words, list["/docs/api/t"])

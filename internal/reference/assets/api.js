@@ -94,11 +94,13 @@
       return
     }
     let text = ''
-    for (const reader = response.body.pipeThrough(new TextDecoderStream()).getReader(); text.length < mostShown;) {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+    while (text.length < mostShown) {
       const { done, value } = await reader.read()
       if (done) break
       output.textContent = text += value
     }
+    reader.cancel()
     try { output.textContent = JSON.stringify(JSON.parse(text), null, 2) } catch { /* it is no JSON, or not all of it */ }
   }
 
