@@ -483,3 +483,11 @@ func span(at postern.Time, parts []int64, cells ...string) page.Span {
 	}
 	return s
 }
+
+// design shows the components of the pages, on servers with a simulated network.
+func (d overview) design(w http.ResponseWriter, r *http.Request, v visit) error {
+	if !d.g.SandboxPhones.On() {
+		return errNoPage
+	}
+	return d.write(w, r, http.StatusOK, page.Design(d.frame(r, v, "Design", "/")))
+}

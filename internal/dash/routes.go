@@ -61,6 +61,7 @@ func (d *dash) routes() {
 	d.member("GET /health", d.overview.health, usageRead, devicesRead)
 	d.member("GET /live", d.overview.live, usageRead)
 	d.member("GET /usage", d.overview.usage, usageRead)
+	d.member("GET /design", d.overview.design, sandboxWrite)
 	d.member("GET /events", d.events.list, eventsRead)
 	d.member("GET /events/new", d.events.newer, eventsRead)
 	d.ours("GET /messages", d.messages.list, messagesRead, devicesRead)

@@ -121,8 +121,11 @@ type PhoneMedia struct {
 	Height   int     `json:"height,omitzero" doc:"Height of a picture or video, in pixels; absent from other files." example:"720"`
 }
 
+// On tells whether the network is simulated.
+func (g SandboxPhones) On() bool { return g.sandbox != nil }
+
 func (g SandboxPhones) device(ctx context.Context, c access.Caller, id postern.DeviceID) (postern.Device, error) {
-	if g.sandbox == nil {
+	if !g.On() {
 		return postern.Device{}, postern.Errorf(
 			postern.SandboxOff, "this server is connected to the real network; start a server with POSTERN_SANDBOX=on",
 		)

@@ -140,6 +140,7 @@ func samples() []sample {
 				{"req_01JD8Z3NDEKTSV4RRFFQ69G5FB", "POST", "/v1/messages", 422, "INVALID_RECIPIENT", 2, "Orders", "192.0.2.7", at},
 			},
 		})},
+		{"design", Design(f("Design", "/"))},
 		{"events-none", Events(f("Events", "/events"), EventsView{Newer: "/events/new", Newest: "/events"})},
 		{"events", Events(f("Events", "/events"), EventsView{
 			Type: "message.*", Types: []string{"message.*", "message.sent"}, Devices: []Choice{{"dev_1", "Support"}},
@@ -406,7 +407,7 @@ func TestPreview(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(*preview, "assets"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"app.css", "theme.js", "htmx.min.js", "app.js", "icon.svg"} {
+	for _, name := range []string{"app.css", "inter.woff2", "inter-ext.woff2", "theme.js", "htmx.min.js", "app.js", "icon.svg"} {
 		if err := os.WriteFile(filepath.Join(*preview, Asset(name)), asset(name), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func Account(f Frame, v AccountView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</dl></section><section class=\"panel\" aria-labelledby=\"sessions\"><div class=\"p-5 pb-3\"><h2 id=\"sessions\">Signed-in browsers</h2></div><table class=\"grid-list border-t border-base-300\" role=\"table\"><caption class=\"sr-only\">Signed-in browsers</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">Browser</th><th scope=\"col\" role=\"columnheader\">IP address</th><th scope=\"col\" role=\"columnheader\">Signed in</th></tr></thead> <tbody role=\"rowgroup\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "</dl></section><section class=\"panel\" aria-labelledby=\"sessions\"><div class=\"px-4 pt-3.5 pb-2.5\"><h2 id=\"sessions\">Signed-in browsers</h2></div><table class=\"grid-list border-t border-base-300\" role=\"table\"><caption class=\"sr-only\">Signed-in browsers</caption> <thead role=\"rowgroup\"><tr role=\"row\"><th scope=\"col\" role=\"columnheader\">Browser</th><th scope=\"col\" role=\"columnheader\">IP address</th><th scope=\"col\" role=\"columnheader\">Signed in</th></tr></thead> <tbody role=\"rowgroup\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -4,10 +4,9 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"fmt"
-	"io/fs"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,38 +29,52 @@ type asset struct {
 // assets reads the files once.
 var assets = sync.OnceValue(func() map[string]asset { //nolint:gochecknoglobals // made once, never changed
 	all := map[string]asset{}
-	// mime.TypeByExtension would depend on the machine.
-	kinds := map[string]string{
-		".css": "text/css; charset=utf-8",
-		".js":  "text/javascript; charset=utf-8",
-		".svg": "image/svg+xml",
-		".txt": "text/plain; charset=utf-8",
-	}
-	err := fs.WalkDir(files, "assets", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		raw, err := files.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		base, ext := strings.TrimPrefix(name, "assets/"), filepath.Ext(name)
-		sum := sha256.Sum256(raw)
-		kind, ok := kinds[ext]
-		if !ok {
-			return fmt.Errorf("no media type for %s", name)
-		}
-		hash := hex.EncodeToString(sum[:6])
-		all[base] = asset{
-			path: prefix + strings.TrimSuffix(base, ext) + "-" + hash + ext, tag: `W/"` + hash + `"`, kind: kind, raw: raw,
-		}
-		return nil
-	})
+	list, err := files.ReadDir("assets")
 	if err != nil {
 		panic(err) // the files are part of the program
 	}
+	for _, file := range list {
+		raw, err := files.ReadFile("assets/" + file.Name())
+		if err != nil {
+			panic(err)
+		}
+		all[file.Name()] = newAsset(file.Name(), raw)
+	}
+	all["app.css"] = newAsset("app.css", linked(all["app.css"].raw, all))
 	return all
 })
+
+func newAsset(name string, raw []byte) asset {
+	// mime.TypeByExtension would depend on the machine.
+	kinds := map[string]string{
+		".css":   "text/css; charset=utf-8",
+		".js":    "text/javascript; charset=utf-8",
+		".svg":   "image/svg+xml",
+		".txt":   "text/plain; charset=utf-8",
+		".woff2": font,
+	}
+	ext, sum := filepath.Ext(name), sha256.Sum256(raw)
+	kind, ok := kinds[ext]
+	if !ok {
+		panic("page: no media type for " + name)
+	}
+	hash := hex.EncodeToString(sum[:6])
+	return asset{
+		path: prefix + strings.TrimSuffix(name, ext) + "-" + hash + ext, tag: `W/"` + hash + `"`, kind: kind, raw: raw,
+	}
+}
+
+// font is the media type of fonts, which are compressed already.
+const font = "font/woff2"
+
+var fontURL = regexp.MustCompile(`url\("?([a-z-]+\.woff2)"?\)`)
+
+// linked is a style sheet that names its fonts by the paths under which they are served.
+func linked(css []byte, all map[string]asset) []byte {
+	return fontURL.ReplaceAllFunc(css, func(url []byte) []byte {
+		return []byte("url(" + all[string(fontURL.FindSubmatch(url)[1])].path + ")")
+	})
+}
 
 // Asset returns the path of a file of the dashboard, such as "app.css". The path changes with
 // the file's content.
@@ -74,7 +87,7 @@ func Asset(name string) string {
 }
 
 // Assets serves the files of the dashboard under /assets/. Their names contain a hash, so they
-// can be cached forever. They contain nothing that is secret, so they may be compressed.
+// can be cached forever. They contain nothing that is secret, so they may be compressed, except fonts.
 func Assets() http.Handler {
 	served := map[string]asset{}
 	for _, a := range assets() {
@@ -96,7 +109,9 @@ func Assets() http.Handler {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "default-src 'none'")
-		h.Set("Vary", "Accept-Encoding")
+		if a.kind != font {
+			h.Set("Vary", "Accept-Encoding")
+		}
 		h.Set("ETag", a.tag)
 		h.Set("Content-Length", strconv.Itoa(len(a.raw)))
 		_, _ = w.Write(a.raw) // the browser may be gone

@@ -73,7 +73,7 @@ func Overview(f Frame, v OverviewView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				for _, t := range v.Tiles {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<div class=\"panel flex flex-col p-4\"><dt class=\"small soft few\"><bdi>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<div class=\"panel flex flex-col px-4 py-3\"><dt class=\"small soft few\"><bdi>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -137,7 +137,7 @@ func Overview(f Frame, v OverviewView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.done() < len(v.Steps) {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<section aria-labelledby=\"started\" class=\"panel\"><div class=\"flex flex-wrap items-baseline justify-between gap-2 p-5 pb-2\"><h2 id=\"started\">Getting started</h2><p class=\"small soft\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<section aria-labelledby=\"started\" class=\"panel\"><div class=\"flex flex-wrap items-baseline justify-between gap-2 px-4 pt-3.5 pb-2\"><h2 id=\"started\">Getting started</h2><p class=\"small soft\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -155,7 +155,7 @@ func Overview(f Frame, v OverviewView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				for i, s := range v.Steps {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<li class=\"flex items-start gap-4 px-5 py-3\">")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<li class=\"flex items-start gap-4 px-4 py-2\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

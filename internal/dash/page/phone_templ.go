@@ -316,7 +316,7 @@ func Phone(f Frame, v PhoneView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<label class=\"flex min-h-11 items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"once\" value=\"yes\"> <span>View once</span></label><div class=\"field\"><label for=\"file\">File <span class=\"soft font-normal\">(optional)</span></label> <input class=\"input h-auto w-full py-1\" id=\"file\" name=\"file\" type=\"file\"></div><button class=\"btn btn-primary\">Send to device</button></form><div class=\"mt-6 space-y-3\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<label class=\"flex min-h-(--control) items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"once\" value=\"yes\"> <span>View once</span></label><div class=\"field\"><label for=\"file\">File <span class=\"soft font-normal\">(optional)</span></label> <input class=\"input h-auto w-full py-1\" id=\"file\" name=\"file\" type=\"file\"></div><button class=\"btn btn-primary\">Send to device</button></form><div class=\"mt-6 space-y-3\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -424,7 +424,7 @@ func Phone(f Frame, v PhoneView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, " <label class=\"flex min-h-11 items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"many\" value=\"yes\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, " <label class=\"flex min-h-(--control) items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"many\" value=\"yes\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -456,7 +456,7 @@ func Phone(f Frame, v PhoneView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<div class=\"flex flex-wrap gap-x-6\"><label class=\"flex min-h-11 items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"video\" value=\"yes\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<div class=\"flex flex-wrap gap-x-6\"><label class=\"flex min-h-(--control) items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"video\" value=\"yes\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -466,7 +466,7 @@ func Phone(f Frame, v PhoneView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "> <span>Video call</span></label> <label class=\"flex min-h-11 items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"group\" value=\"yes\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "> <span>Video call</span></label> <label class=\"flex min-h-(--control) items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"group\" value=\"yes\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

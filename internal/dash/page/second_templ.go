@@ -83,7 +83,7 @@ func Second(v SecondView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\"> <input type=\"hidden\" name=\"passkey\"> <button class=\"btn btn-primary w-full min-h-11\">Use a passkey</button><p class=\"wrong few\" role=\"alert\" data-refused hidden></p></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "\"> <input type=\"hidden\" name=\"passkey\"> <button class=\"btn btn-primary w-full\">Use a passkey</button><p class=\"wrong few\" role=\"alert\" data-refused hidden></p></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -114,7 +114,7 @@ func Second(v SecondView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				var templ_7745c5c3_Var6 = []any{"btn w-full min-h-11", templ.KV("btn-primary", v.Passkey == "")}
+				var templ_7745c5c3_Var6 = []any{"btn w-full", templ.KV("btn-primary", v.Passkey == "")}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var6...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
