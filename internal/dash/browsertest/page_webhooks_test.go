@@ -66,6 +66,9 @@ func webhookSamples(frame func(title, current string) Frame, at time.Time) []sam
 		Tries: 1, TriesOf: 5, NextTry: at, Asked: true, Why: Why{"The name was not found.", "Check the spelling."},
 	}
 	pending.Webhook.Status = "pending"
+	for _, v := range []*WebhookView{&active, &failed, &pending} {
+		v.Backlog.Webhook = "whk_1" // a path with an empty part is redirected, and the page is loaded anew
+	}
 	done := Delivery{
 		"dlv_1", "evt_01JD8Z3NDEKTSV4RRFFQ69G5FA", "message.received", "succeeded", 2, "HTTP 200", at, time.Time{},
 	}
