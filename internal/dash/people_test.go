@@ -238,3 +238,22 @@ func TestActsAreSaidInWords(t *testing.T) {
 		}
 	}
 }
+
+// An agent reads and answers, and changes nothing else.
+func TestAgentsAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "Ada", "hello")
+	s.as(postern.Agent)
+	talk := "/messages/chats/" + string(d.ID) + "/" + contact
+	c.says(talk, "hello", `name="body"`)
+	c.want(c.post(talk, url.Values{"key": {c.form(talk)}, "body": {"Good morning"}}), http.StatusSeeOther, talk)
+	c.says(talk, "Good morning")
+	c.says("/webhooks", "No webhooks yet")
+	for _, path := range []string{"/devices/new", "/webhooks/new", "/keys", "/people", string("/devices/" + d.ID + "/settings")} {
+		c.want(c.get(path), http.StatusForbidden, "")
+	}
+	c.want(c.post("/devices/"+string(d.ID)+"/pause", nil), http.StatusForbidden, "")
+}

@@ -19,11 +19,12 @@ const (
 	Owner     Role = "owner"     // also appoints owners
 	Admin     Role = "admin"     // also invites and removes users
 	Developer Role = "developer" // changes what the API can change, and manages its keys
+	Agent     Role = "agent"     // also answers: sends messages, and changes chats
 	Viewer    Role = "viewer"    // reads
 )
 
 // Roles lists the roles, the most powerful first.
-func Roles() []Role { return []Role{Owner, Admin, Developer, Viewer} }
+func Roles() []Role { return []Role{Owner, Admin, Developer, Agent, Viewer} }
 
 // Covers reports whether a role may do everything that the other may do. An unknown role
 // covers nothing.
@@ -53,6 +54,8 @@ func (r Role) Scopes() []Scope {
 	switch {
 	case r.Covers(Developer):
 		return Scopes()
+	case r.Covers(Agent):
+		return append(Viewer.Scopes(), MessagesWrite)
 	case r.Covers(Viewer):
 		return []Scope{DevicesRead, MessagesRead, ContactsRead, WebhooksRead, EventsRead, UsageRead}
 	}

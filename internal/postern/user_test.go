@@ -20,11 +20,14 @@ func TestRolesCoverEachOtherInOrder(t *testing.T) {
 	}
 }
 
-func TestViewerOnlyReads(t *testing.T) {
+func TestViewersReadAndAgentsAlsoAnswer(t *testing.T) {
 	t.Parallel()
 	for _, s := range Scopes() {
 		if got := slices.Contains(Viewer.Scopes(), s); got != strings.HasSuffix(string(s), ":read") {
 			t.Errorf("a viewer has %s: %v", s, got)
+		}
+		if got := slices.Contains(Agent.Scopes(), s); got != (s == MessagesWrite || strings.HasSuffix(string(s), ":read")) {
+			t.Errorf("an agent has %s: %v", s, got)
 		}
 		if !slices.Contains(Developer.Scopes(), s) {
 			t.Errorf("a developer lacks %s", s)
