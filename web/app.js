@@ -250,6 +250,46 @@
   }
   document.addEventListener('htmx:after:swap', () => { cut(); localize(); age(); badge() })
 
+  // The palette opens with Ctrl+K, or with a button, and is moved through with the arrow keys.
+  const palette = document.getElementById('palette')
+  const field = document.getElementById('palette-text')
+  const openPalette = () => {
+    if (!palette || palette.open) return
+    palette.showModal()
+    field.select()
+    field.dispatchEvent(new Event('open'))
+  }
+  addEventListener('keydown', (e) => {
+    if (e.key.toLowerCase() === 'k' && (e.ctrlKey || e.metaKey) && !e.shiftKey && !e.altKey && palette) {
+      e.preventDefault()
+      openPalette()
+    }
+  })
+  for (const b of document.querySelectorAll('[data-palette]')) b.addEventListener('click', openPalette)
+  palette?.addEventListener('keydown', (e) => {
+    const stops = [field, ...palette.querySelectorAll('#palette-found a')]
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key]
+    if (step) {
+      e.preventDefault()
+      const at = Math.max(0, stops.indexOf(document.activeElement))
+      stops[(at + step + stops.length) % stops.length].focus()
+    } else if (e.key === 'Enter' && document.activeElement === field) {
+      e.preventDefault()
+      entered = true
+      enter()
+    }
+  })
+  // Enter opens the first thing found, once what was found is for the text as it is.
+  let entered = false
+  const enter = () => {
+    const list = palette.querySelector('[data-found]')
+    if (!entered || list?.dataset.found !== field.value.trim()) return
+    entered = false
+    list.querySelector('a')?.click()
+  }
+  field?.addEventListener('input', () => { entered = false })
+  palette?.addEventListener('htmx:after:swap', enter)
+
   // A stream tells when something has changed, and the parts of the page that show it ask for their content then. Only
   // a page that is looked at has a stream: browsers open few connections to one server.
   const connect = (shown) => {

@@ -1,10 +1,15 @@
 package dash
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"postern/internal/dash/page"
@@ -490,4 +495,89 @@ func (d overview) design(w http.ResponseWriter, r *http.Request, v visit) error 
 		return errNoPage
 	}
 	return d.write(w, r, http.StatusOK, page.Design(d.frame(r, v, "Design", "/")))
+}
+
+// hits is how many things of a kind the palette shows.
+const hits = 8
+
+// find returns what the palette shows for a text: pages, devices and people with such a name, and what an id names.
+func (d overview) find(w http.ResponseWriter, r *http.Request, v visit) error {
+	text := strings.TrimSpace(r.FormValue("q"))
+	var list []page.Hit
+	for _, e := range entries(v.caller.Member) {
+		if matches(e.Label, text) {
+			list = append(list, page.Hit{Label: e.Label, Kind: "Page", Path: e.Path})
+		}
+	}
+	if text == "" {
+		return d.write(w, r, http.StatusOK, page.Found(text, list))
+	}
+	named, err := d.named(r, v, text)
+	if err != nil {
+		return err
+	}
+	if to := d.pathOfID(r, v, text); to != "" {
+		list = append(list, page.Hit{Label: text, Kind: "ID", Path: to})
+	}
+	list = append(list, named...)
+	if v.may(postern.MessagesRead) {
+		list = append(list, page.Hit{
+			Label: text, Kind: "Search the messages", Path: "/messages/chats?" + url.Values{"q": {text}}.Encode(),
+		})
+	}
+	return d.write(w, r, http.StatusOK, page.Found(text, list))
+}
+
+// matches reports whether a text is a part of a name, in any case.
+func matches(name, text string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(text))
+}
+
+// named returns the devices and the people whose names or numbers match a text.
+func (d overview) named(r *http.Request, v visit, text string) (list []page.Hit, err error) {
+	names, err := d.deviceNames(r.Context(), v)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		if matches(names[id], text) && len(list) < hits {
+			list = append(list, page.Hit{Label: names[id], Kind: "Device", Path: pathOf(id)})
+		}
+	}
+	if !v.may(postern.ContactsRead, postern.MessagesRead) {
+		return list, nil
+	}
+	q := personIn(text)
+	q.Page.Limit = hits
+	found, err := d.g.Contacts.List(r.Context(), v.caller, q)
+	for _, c := range found.Data {
+		for _, id := range c.DeviceIDs {
+			list = append(list, page.Hit{
+				Label: cmp.Or(string(c.Name), string(c.PhoneNumber), c.ChatID), Kind: "Conversation via " + cmp.Or(names[id], string(id)),
+				Path: "/messages/chats/" + string(id) + "/" + c.ChatID,
+			})
+		}
+	}
+	return list, err
+}
+
+// pathOfID returns the page of what an id names; "" for other texts.
+func (d overview) pathOfID(r *http.Request, v visit, text string) string {
+	kind, _, _ := strings.Cut(text, "_")
+	switch kind {
+	case "msg":
+		return messagePath(postern.MessageID(text))
+	case "dev":
+		return pathOf(postern.DeviceID(text))
+	case "whk":
+		return hookPath(postern.EndpointID(text))
+	case "req":
+		return "/keys/requests?" + url.Values{"q": {text}}.Encode()
+	case "dlv":
+		l, err := d.g.Deliveries.Get(r.Context(), v.caller, postern.DeliveryID(text))
+		if err == nil {
+			return deliveryPath(l.Delivery)
+		}
+	}
+	return ""
 }

@@ -60,6 +60,7 @@ func (d *dash) routes() {
 	d.member("GET /board", d.overview.board, usageRead, devicesRead, messagesRead)
 	d.member("GET /health", d.overview.health, usageRead, devicesRead)
 	d.member("GET /live", d.overview.live, usageRead)
+	d.member("GET /find", d.overview.find)
 	d.member("GET /usage", d.overview.usage, usageRead)
 	d.member("GET /design", d.overview.design, sandboxWrite)
 	d.member("GET /events", d.events.list, eventsRead)

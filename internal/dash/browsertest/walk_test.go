@@ -35,6 +35,7 @@ var elsewhere = map[string]string{
 	"/events/new":                    "a part of a page",
 	"/attention":                     "a part of a page",
 	"/board":                         "a part of a page",
+	"/find":                          "a part of a page",
 	"/webhooks/{id}/backlog":         "a part of a page",
 	"/webhooks/{id}/replay/failed":   "a part of a page",
 	"/health":                        "a part of a page",
