@@ -16,7 +16,7 @@ func TestOperator(t *testing.T) {
 	tenant := k.NamedWorkspace("Corner shop", "growth")
 	tenant.Link("+15551230001")
 	tenant.Link("+15551230002")
-	b.press(`.top-20 a[href="/operator"]`)
+	b.press(`.sticky:not(header) a[href="/operator"]`)
 	b.sees("Messages to send")
 	b.sees("SQLite")
 	b.sees("Goroutines")
