@@ -40,7 +40,9 @@ func paths(t *testing.T, ids map[string]string) (list []string) {
 				path = strings.Replace(path, "{id}", id, 1)
 			}
 		}
-		list = append(list, strings.TrimSuffix(path, "{$}"))
+		if path != "/live" { // a stream, which is open for minutes
+			list = append(list, strings.TrimSuffix(path, "{$}"))
+		}
 	}
 	return list
 }

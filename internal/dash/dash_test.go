@@ -152,6 +152,7 @@ type answer struct {
 // mainOf is a page without what is around it.
 func mainOf(a answer) string {
 	_, content, _ := strings.Cut(a.body, "<main")
+	content, _, _ = strings.Cut(content, "</main>")
 	return content
 }
 
