@@ -260,7 +260,7 @@
     field.dispatchEvent(new Event('open'))
   }
   addEventListener('keydown', (e) => {
-    if (e.key.toLowerCase() === 'k' && (e.ctrlKey || e.metaKey) && !e.shiftKey && !e.altKey && palette) {
+    if (palette && e.key?.toLowerCase() === 'k' && (e.ctrlKey || e.metaKey) && !e.shiftKey && !e.altKey) {
       e.preventDefault()
       openPalette()
     }
@@ -273,7 +273,7 @@
       e.preventDefault()
       const at = Math.max(0, stops.indexOf(document.activeElement))
       stops[(at + step + stops.length) % stops.length].focus()
-    } else if (e.key === 'Enter' && document.activeElement === field) {
+    } else if (e.key === 'Enter' && document.activeElement === field && !e.isComposing) {
       e.preventDefault()
       entered = true
       enter()
@@ -332,7 +332,8 @@
   document.addEventListener('htmx:before:request', (e) => { if (document.hidden && !first(e) || rests(e)) e.preventDefault() })
   // A reload throws away what somebody is writing, and takes the place of the page that a form leads to.
   const sent = () => document.querySelector('form[data-sent]')
-  const typed = () => [...document.querySelectorAll('textarea, input:not([type=hidden])')].some((f) => f.value !== f.defaultValue)
+  const typed = () => [...document.querySelectorAll('textarea, input:not([type=hidden])')]
+    .some((f) => f !== field && f.value !== f.defaultValue)
   // The session ended, or the server is ill: what is shown stays, and the page is loaded anew when it must be.
   document.addEventListener('htmx:before:response', (e) => {
     const { raw, status } = e.detail.ctx.response

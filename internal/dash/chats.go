@@ -91,6 +91,7 @@ func (d chats) people(r *http.Request, v visit, names map[postern.DeviceID]strin
 	q.DeviceID, q.Page = postern.DeviceID(view.Device), paging.Page{Limit: peopleFound}
 	list, err := d.g.Contacts.List(r.Context(), v.caller, q)
 	for _, c := range list.Data {
+		c.DeviceIDs = c.DeviceIDs[:min(len(c.DeviceIDs), peopleFound)]
 		view.People = append(view.People, contactOf(c, names))
 	}
 	return err

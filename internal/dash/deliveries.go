@@ -287,11 +287,11 @@ func (d replays) failed(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return d.write(w, r, http.StatusOK, page.FailedEvents(""))
 	}
-	b, err := d.g.Deliveries.Backlog(r.Context(), v.caller, hookID(r), since)
+	b, err := d.g.Deliveries.Backlog(r.Context(), v.caller, hookID(r), since, 0)
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusOK, page.FailedEvents(counted(b.Failed, "event", "events")))
+	return d.write(w, r, http.StatusOK, page.FailedEvents(upTo(b.Failed, gateway.MostFailed, "event", "events")))
 }
 
 func (d replays) showForm(w http.ResponseWriter, r *http.Request, v visit, status int, view page.ReplayFormView) error {

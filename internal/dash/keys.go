@@ -223,7 +223,7 @@ func (d keys) requests(w http.ResponseWriter, r *http.Request, v visit) error {
 	default:
 		view.Outcome = ""
 	}
-	p, err := d.g.Statistics.Requests(r.Context(), v.caller, f, placeIn(r.FormValue("before")), requestsShown)
+	p, err := d.g.Statistics.Requests(r.Context(), v.actor, v.workspace(), f, placeIn(r.FormValue("before")), requestsShown)
 	if err != nil {
 		return err
 	}

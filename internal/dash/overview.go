@@ -551,7 +551,7 @@ func (d overview) named(r *http.Request, v visit, text string) (list []page.Hit,
 	q.Page.Limit = hits
 	found, err := d.g.Contacts.List(r.Context(), v.caller, q)
 	for _, c := range found.Data {
-		for _, id := range c.DeviceIDs {
+		for _, id := range c.DeviceIDs[:min(len(c.DeviceIDs), max(0, 2*hits-len(list)))] {
 			list = append(list, page.Hit{
 				Label: cmp.Or(string(c.Name), string(c.PhoneNumber), c.ChatID), Kind: "Conversation via " + cmp.Or(names[id], string(id)),
 				Path: "/messages/chats/" + string(id) + "/" + c.ChatID,
@@ -572,7 +572,9 @@ func (d overview) pathOfID(r *http.Request, v visit, text string) string {
 	case "whk":
 		return hookPath(postern.EndpointID(text))
 	case "req":
-		return "/keys/requests?" + url.Values{"q": {text}}.Encode()
+		if v.caller.Member.Role.Covers(postern.Developer) {
+			return "/keys/requests?" + url.Values{"q": {text}}.Encode()
+		}
 	case "dlv":
 		l, err := d.g.Deliveries.Get(r.Context(), v.caller, postern.DeliveryID(text))
 		if err == nil {

@@ -62,7 +62,7 @@ func roleChoices(mine postern.Role) (list []page.Choice) {
 		postern.Owner:     "full access, including managing owners",
 		postern.Admin:     "everything a developer can do, and manages members",
 		postern.Developer: "sends messages, changes devices and webhooks, and creates API keys",
-		postern.Agent:     "answers: sees what a viewer sees, and sends messages",
+		postern.Agent:     "sees what a viewer sees, sends, edits and deletes messages, and changes conversations",
 		postern.Viewer:    "sees devices, messages, and webhooks, but cannot change them",
 	}
 	for _, role := range postern.Roles() {

@@ -133,7 +133,7 @@ func (d *dash) routes() {
 	d.hook("GET /webhooks/{id}/replays/{replay}", d.replays.show, webhooksRead)
 	d.hook("POST /webhooks/{id}/replays/{replay}/stop", d.replays.stop, webhooksWrite)
 	d.member("GET /keys", d.keys.list)
-	d.member("GET /keys/requests", d.keys.requests, eventsRead, messagesRead)
+	d.member("GET /keys/requests", d.keys.requests)
 	d.member("GET /keys/new", d.keys.form)
 	d.member("POST /keys", d.keys.create)
 	d.member("POST /keys/{id}/rotate", d.keys.rotate)

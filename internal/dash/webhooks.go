@@ -3,6 +3,7 @@ package dash
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -296,7 +297,7 @@ func (d webhooks) recover(w http.ResponseWriter, r *http.Request, v visit) error
 	if err != nil {
 		return err
 	}
-	progress := hookPath(hookID(r)) + "?retried=" + strconv.Itoa(n)
+	progress := fmt.Sprintf("%s?retried=%d&at=%d", hookPath(hookID(r)), n, time.Now().UnixMilli())
 	return d.done(w, r, many(int64(n), "delivery is", "deliveries are")+" being attempted again.", onward(r, progress))
 }
 
@@ -310,14 +311,28 @@ func (d webhooks) backlog(w http.ResponseWriter, r *http.Request, v visit) error
 }
 
 func (d webhooks) backlogOf(r *http.Request, v visit) (view page.BacklogView, err error) {
-	b, err := d.g.Deliveries.Backlog(r.Context(), v.caller, hookID(r), 0)
+	e, err := d.g.Webhooks.Get(r.Context(), v.caller, hookID(r))
+	if err != nil {
+		return view, err
+	}
 	retried, _ := strconv.Atoi(r.FormValue("retried")) // 0 for anything else
+	at, _ := strconv.ParseInt(r.FormValue("at"), 10, 64)
+	b, err := d.g.Deliveries.Backlog(r.Context(), v.caller, e.ID, 0, postern.Time(at))
+	if err != nil {
+		return view, err
+	}
+	active := e.Status == postern.EndpointActive
 	view = page.BacklogView{
-		Webhook: string(hookID(r)), Retried: min(max(retried, 0), gateway.Counted), FailingSince: timeOf(b.FailingSince),
+		Webhook: string(e.ID), Active: active, FailingSince: timeOf(b.FailingSince),
+		Retried: min(max(retried, 0), gateway.Counted), At: at, Older: b.Older,
 		Waiting: b.Waiting, WaitingSince: timeOf(b.WaitingSince), WaitingText: counted(b.Waiting, "event", "events"),
-		Failed: b.Failed, FailedSince: timeOf(b.FailedSince), FailedText: counted(b.Failed, "event", "events"),
-		Retry: v.mayHook(postern.WebhooksWrite), RetryLabel: "Retry " + number(b.Waiting) + " now",
-		Replay: v.mayHook(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+		Failed: b.Failed, FailedText: upTo(b.Failed, gateway.MostFailed, "event", "events"),
+		RetryLabel: "Retry " + number(b.Waiting) + " now",
+		Retry:      active && v.mayHook(postern.WebhooksWrite),
+		Replay:     active && v.mayHook(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
+	}
+	if b.Failed < gateway.MostFailed {
+		view.FailedSince = timeOf(b.FailedSince)
 	}
 	if b.FailingSince > 0 {
 		view.Failures = d.failures(r.Context(), v, hookID(r), b.FailingSince)

@@ -185,18 +185,22 @@ func (g Deliveries) Retry(
 // Backlog is what an endpoint has not received although it was attempted.
 type Backlog = alerts.Backlog
 
-// Backlog returns what an endpoint has not received: what waits for another attempt, and the events recorded at or after
-// since that are no longer attempted. A replay of failed events sends these.
+// MostFailed is how far a [Backlog] counts events that are no longer attempted.
+const MostFailed = alerts.MostFailed
+
+// Backlog returns what an endpoint has not received: what waits for another attempt, and how much of it was created before
+// a time; and the events recorded at or after since that are no longer attempted. A replay of failed events sends these.
 func (g Deliveries) Backlog(
-	ctx context.Context, c access.Caller, id postern.EndpointID, since postern.Time,
+	ctx context.Context, c access.Caller, id postern.EndpointID, since, before postern.Time,
 ) (b Backlog, err error) {
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return b, err
 	}
-	if _, err := g.webhooks().get(ctx, c, id); err != nil {
+	e, err := g.webhooks().get(ctx, c, id)
+	if err != nil {
 		return b, err
 	}
-	return alerts.Of(g.db).Backlog(ctx, c.Workspace(), id, since)
+	return alerts.Of(g.db).Backlog(ctx, e, since, before)
 }
 
 // RetryWaiting attempts at once all deliveries of an endpoint that wait for another attempt, and returns how many.

@@ -339,13 +339,12 @@ type (
 	RequestPage   = apilog.Page
 )
 
-// Requests returns a part of the log of a workspace's API requests of the last day, newest first, from before a place. A key
-// that is limited to devices is refused.
+// Requests returns a part of the log of a workspace's API requests of the last day, newest first, from before a place.
 func (g Statistics) Requests(
-	ctx context.Context, c access.Caller, f RequestFilter, from RequestPlace, limit int,
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, f RequestFilter, from RequestPlace, limit int,
 ) (RequestPage, error) {
-	if err := c.PermitWhole(postern.EventsRead, postern.MessagesRead); err != nil {
+	if err := by.Needs(ws, postern.Developer); err != nil {
 		return RequestPage{}, err
 	}
-	return apilog.Of(g.db).List(ctx, c.Workspace(), f, from, limit)
+	return apilog.Of(g.db).List(ctx, ws, f, from, limit)
 }

@@ -19,7 +19,7 @@ const (
 	Owner     Role = "owner"     // also appoints owners
 	Admin     Role = "admin"     // also invites and removes users
 	Developer Role = "developer" // changes what the API can change, and manages its keys
-	Agent     Role = "agent"     // also answers: sends messages, and changes chats
+	Agent     Role = "agent"     // also sends, edits and deletes messages, and changes chats
 	Viewer    Role = "viewer"    // reads
 )
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/testkit"
 )
@@ -16,14 +17,15 @@ func TestAPIRequestsAreLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		ws := caller.Workspace()
 		other.Call(http.MethodGet, "/v1/usage", nil, http.StatusOK, nil)
 		refused := c.Do(http.MethodPost, "/v1/messages?secret=1", map[string]any{"deviceId": "dev_none", "to": "x", "body": "Hi"})
 		c.Call(http.MethodGet, "/v1/devices", nil, http.StatusOK, nil)
 		testkit.Eventually(t, "both requests in the log", func() (bool, any) {
-			p, err := k.Gateway().Statistics.Requests(t.Context(), caller, gateway.RequestFilter{}, gateway.RequestPlace{}, 10)
+			p, err := k.Gateway().Statistics.Requests(t.Context(), access.Operator(), ws, gateway.RequestFilter{}, gateway.RequestPlace{}, 10)
 			return err == nil && len(p.List) == 2, p
 		})
-		p, err := k.Gateway().Statistics.Requests(t.Context(), caller, gateway.RequestFilter{From: 400}, gateway.RequestPlace{}, 10)
+		p, err := k.Gateway().Statistics.Requests(t.Context(), access.Operator(), ws, gateway.RequestFilter{From: 400}, gateway.RequestPlace{}, 10)
 		if err != nil || len(p.List) != 1 {
 			t.Fatalf("%+v, %v; want the request that was refused", p, err)
 		}

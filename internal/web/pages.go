@@ -100,9 +100,14 @@ type kept struct {
 	body        []byte
 }
 
+// making is held while a page is made, one at a time: that takes memory.
+var making sync.Mutex //nolint:gochecknoglobals // of the process
+
 // newPage makes the page when it is first requested, not before: some are large, and most are never read.
 func newPage(p reference.Page) *page {
 	return &page{Page: p, kept: sync.OnceValue(func() kept {
+		making.Lock()
+		defer making.Unlock()
 		body := p.Body()
 		sum := sha256.Sum256(body)
 		tag := `W/"` + hex.EncodeToString(sum[:8]) + `"`

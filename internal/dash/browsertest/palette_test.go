@@ -20,9 +20,12 @@ func TestPalette(t *testing.T) {
 	b.goTo("/")
 	opens := func(text string) {
 		t.Helper()
-		b.awaits("Live") // the scripts of the page run
-		b.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
-		b.do(chromedp.WaitVisible(chromedp.CSS("#palette-text")))
+		b.until("the palette, once the scripts of the page run", func() bool {
+			b.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+			open, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`!!document.querySelector('#palette[open]')`))
+			b.must(err)
+			return open
+		})
 		b.do(chromedp.KeyEvent(text), chromedp.WaitVisible(chromedp.CSS(`[data-found="`+text+`"]`)))
 	}
 	opens("webh")

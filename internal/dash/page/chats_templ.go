@@ -179,7 +179,7 @@ func inbox(v ChatsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = find(input{id: "q", name: "q", label: "Search", hint: "Words, a number or a message ID", field: Field{Value: v.Find}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = find(input{id: "q", name: "q", label: "Search", hint: "Words, a name, a number or a message ID", field: Field{Value: v.Find}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

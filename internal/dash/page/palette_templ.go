@@ -29,7 +29,7 @@ func palette() templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<dialog id=\"palette\" class=\"modal items-start\" aria-label=\"Search\"><div class=\"modal-box mt-[10vh] max-w-xl space-y-3 p-4\"><label class=\"sr-only\" for=\"palette-text\">Page, device, person, phone number, or ID</label> <input id=\"palette-text\" class=\"input w-full\" type=\"search\" name=\"q\" maxlength=\"100\" autocomplete=\"off\" placeholder=\"Page, device, person, phone number, or ID\" hx-get=\"/find\" hx-trigger=\"input delay:150ms, open\" hx-target=\"#palette-found\" hx-swap=\"innerHTML\"><div id=\"palette-found\" class=\"max-h-[50vh] overflow-y-auto\" role=\"status\"></div><p class=\"small soft\">Arrow keys choose, Enter opens, Escape closes.</p></div><form method=\"dialog\" class=\"modal-backdrop\"><button tabindex=\"-1\">Close</button></form></dialog>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<dialog id=\"palette\" class=\"modal palette\" aria-label=\"Search\"><div class=\"modal-box\"><input id=\"palette-text\" class=\"input\" type=\"search\" name=\"q\" maxlength=\"100\" autocomplete=\"off\" aria-label=\"Search\" placeholder=\"Page, device, person, phone number, or ID\" hx-get=\"/find\" hx-trigger=\"input delay:150ms, open\" hx-target=\"#palette-found\"><div id=\"palette-found\" role=\"status\"></div><p class=\"small soft\">Arrow keys choose, Enter opens, Escape closes.</p></div><form method=\"dialog\" class=\"modal-backdrop\"><button tabindex=\"-1\">Close</button></form></dialog>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -67,7 +67,7 @@ func Found(text string, list []Hit) templ.Component {
 			var templ_7745c5c3_Var3 string
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(straight(text))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 31, Col: 49}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 30, Col: 49}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -85,7 +85,7 @@ func Found(text string, list []Hit) templ.Component {
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(straight(text))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 33, Col: 33}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 32, Col: 33}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
@@ -103,7 +103,7 @@ func Found(text string, list []Hit) templ.Component {
 				var templ_7745c5c3_Var5 templ.SafeURL
 				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinURLErrs(local(h.Path))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 36, Col: 135}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 35, Col: 135}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 				if templ_7745c5c3_Err != nil {
@@ -116,7 +116,7 @@ func Found(text string, list []Hit) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(h.Label)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 37, Col: 46}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 36, Col: 46}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -129,7 +129,7 @@ func Found(text string, list []Hit) templ.Component {
 				var templ_7745c5c3_Var7 string
 				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(h.Kind)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 38, Col: 51}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 37, Col: 51}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {

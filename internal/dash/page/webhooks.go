@@ -183,16 +183,19 @@ type BacklogView struct {
 	Webhook      string // id
 	FailingSince time.Time
 	Failures     string // "97% of 1,240 attempts failed."; "" if nothing fails
+	Active       bool   // it is attempted
 	Retried      int    // deliveries that the person has retried; 0: none
+	At           int64  // when, in milliseconds
+	Older        int    // deliveries from before that which still wait
 	Waiting      int
 	WaitingText  string // "12 events"
 	WaitingSince time.Time
 	Failed       int
-	FailedText   string // "12 events"
-	FailedSince  time.Time
-	RetryLabel   string // "Retry 12 now"
-	Retry        bool   // the person may retry
-	Replay       bool   // the person may start a replay
+	FailedText   string    // "12 events"
+	FailedSince  time.Time // zero: not known
+	RetryLabel   string    // "Retry 12 now"
+	Retry        bool      // the person may retry
+	Replay       bool      // the person may start a replay
 }
 
 func (v BacklogView) empty() bool {
@@ -200,17 +203,36 @@ func (v BacklogView) empty() bool {
 }
 
 // gone is how many of the retried deliveries no longer wait.
-func (v BacklogView) gone() int { return max(v.Retried-v.Waiting, 0) }
+func (v BacklogView) gone() int { return max(v.Retried-v.Older, 0) }
+
+// goesOn says whether what waits is attempted.
+func (v BacklogView) goesOn() string {
+	if v.Active {
+		return ". Attempts go on by themselves for 72 hours."
+	}
+	return ". They are attempted when the webhook is active again."
+}
+
+// every is how often the backlog is asked for: often while it changes.
+func (v BacklogView) every() string {
+	if v.Waiting > 0 || v.Retried > 0 {
+		return "news from:body, every 2s"
+	}
+	return "news from:body, every 10s"
+}
 
 // again is where the backlog is asked for again.
 func (v BacklogView) again() string {
-	return fmt.Sprintf("%s?retried=%d", path("webhooks", v.Webhook, "backlog"), v.Retried)
+	return fmt.Sprintf("%s?retried=%d&at=%d", path("webhooks", v.Webhook, "backlog"), v.Retried, v.At)
 }
 
 // replay is the form for a replay of what failed.
 func (v BacklogView) replay() string {
-	since := v.FailedSince.UTC().Truncate(time.Minute).Format("2006-01-02T15:04")
-	return path("webhooks", v.Webhook, "replay") + "?failed=on&since=" + since
+	to := path("webhooks", v.Webhook, "replay") + "?failed=on"
+	if v.FailedSince.IsZero() {
+		return to + "&since=2000-01-01T00:00"
+	}
+	return to + "&since=" + v.FailedSince.UTC().Truncate(time.Minute).Format("2006-01-02T15:04")
 }
 
 // Why explains why something failed and what to do.

@@ -187,7 +187,9 @@ func TestBacklog(t *testing.T) {
 		const failed, waits = postern.DeliveryExhausted, postern.DeliveryPending
 		look := func(ws postern.WorkspaceID, since postern.Time, want alerts.Backlog) {
 			t.Helper()
-			b, err := alerts.Of(s).Backlog(t.Context(), ws, e.ID, since)
+			e := e
+			e.WorkspaceID = ws
+			b, err := alerts.Of(s).Backlog(t.Context(), e, since, now+2)
 			if failing := b.FailingSince > 0; failing != (want.Waiting > 0) {
 				t.Errorf("it fails since %d, %d events wait", b.FailingSince, b.Waiting)
 			}
@@ -197,9 +199,11 @@ func TestBacklog(t *testing.T) {
 		}
 		look("ws_1", 0, alerts.Backlog{}) // nothing was attempted
 		attempt(t, s, e, failed, waits, postern.DeliverySucceeded, failed, waits)
-		look("ws_1", 0, alerts.Backlog{Waiting: 2, WaitingSince: now + 1, Failed: 2, FailedSince: now})
-		look("ws_1", now+1, alerts.Backlog{Waiting: 2, WaitingSince: now + 1, Failed: 1, FailedSince: now + 3})
-		look("ws_1", now+4, alerts.Backlog{Waiting: 2, WaitingSince: now + 1})
+		look("ws_1", 0, alerts.Backlog{Waiting: 2, Older: 1, WaitingSince: now + 1, Failed: 2, FailedSince: now})
+		look("ws_1", now+1, alerts.Backlog{Waiting: 2, Older: 1, WaitingSince: now + 1, Failed: 1, FailedSince: now + 3})
+		look("ws_1", now+4, alerts.Backlog{Waiting: 2, Older: 1, WaitingSince: now + 1})
 		look("ws_2", 0, alerts.Backlog{})
+		e.Events = []string{"device.*"} // it no longer wants what has failed
+		look("ws_1", 0, alerts.Backlog{Waiting: 2, Older: 1, WaitingSince: now + 1})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/internal/db"
 	"postern/internal/db/dbtest"
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -144,12 +145,64 @@ func TestRequestsAreForgotten(t *testing.T) {
 func TestRequestsThatCannotBeWrittenAreLeftOut(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store.Store) {
 		log := apilog.New(s)
-		for n := range 6000 {
+		for n := range 3000 {
 			log.Add("ws_1", request(n))
 		}
 		check(t, log.Write(t.Context()))
-		if ids := all(t, s, "ws_1", apilog.Filter{}, 1000); len(ids) != 5000 {
+		if ids := all(t, s, "ws_1", apilog.Filter{}, 1000); len(ids) != 2000 {
 			t.Errorf("%d requests were kept", len(ids))
+		}
+	})
+}
+
+// What could not be written waits, and is written once, in its order.
+func TestRequestsWaitAfterAFailure(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		log := apilog.New(s)
+		rename := func(from, to string) {
+			check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
+				return tx.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to)
+			})))
+		}
+		log.Add("ws_1", request(0))
+		check(t, log.Write(t.Context()))
+		for n := range 300 {
+			log.Add("ws_1", request(1+n))
+		}
+		rename("request_log", "away")
+		if log.Write(t.Context()) == nil {
+			t.Fatal("it was written")
+		}
+		rename("away", "request_log")
+		log.Add("ws_1", request(301))
+		check(t, log.Write(t.Context()))
+		ids := all(t, s, "ws_1", apilog.Filter{}, 100)
+		if len(ids) != 302 || ids[0] != "req_301" || ids[301] != "req_0" {
+			t.Errorf("%d requests are listed", len(ids))
+		}
+	})
+}
+
+// Requests come while others are written.
+func TestRequestsComeAllTheTime(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store) {
+		log, done := apilog.New(s), make(chan bool)
+		go func() {
+			defer close(done)
+			for n := range 1000 {
+				log.Add("ws_1", request(n))
+			}
+		}()
+		for running := true; running; {
+			select {
+			case <-done:
+				running = false
+			default:
+			}
+			check(t, log.Write(t.Context()))
+		}
+		if ids := all(t, s, "ws_1", apilog.Filter{}, 100); len(ids) != 1000 {
+			t.Errorf("%d requests are listed", len(ids))
 		}
 	})
 }

@@ -27,7 +27,7 @@ type Query struct {
 }
 
 // Searched is how many contacts a search for a part of a name reads.
-const Searched = 20_000
+const Searched = 5000
 
 // List returns contacts, newest first.
 func (t Table) List(ctx context.Context, q Query) (list []postern.KnownContact, err error) {
@@ -90,7 +90,8 @@ func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (id
 			ORDER BY id DESC LIMIT $5 + 0) AS newest
 		WHERE ($6 = 'null' OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
 			AND d.device_id IN `+t.db.InList(6)+`)) AND (push_name`+like+` OR business_name`+like+`
-			OR EXISTS (SELECT 1 FROM contact_device b WHERE b.contact_id = newest.id AND b.book_name`+like+`))
+			OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
+				AND ($6 = 'null' OR d.device_id IN `+t.db.InList(6)+`) AND `+contactid.BookName+like+`))
 		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit, part, Searched, string(devices))
 }
 

@@ -30,8 +30,13 @@ func fill(t *testing.T, s *store.Store) {
 		err := tx.Exec(`INSERT INTO contact (id, workspace_id, number, lid, push_name, business_name, merged_into, erased_at,
 			created_at) VALUES ($1, $2, '', $1, $3, $4, '', 0, 1)`, id, ws, push, business)
 		for _, d := range devices {
-			err = errors.Join(err, tx.Exec(`INSERT INTO contact_device (contact_id, device_id, book_name) VALUES ($1, $2, $3)`,
-				id, d, book))
+			err = errors.Join(err, tx.Exec(`INSERT INTO contact_device (contact_id, device_id, book_name) VALUES ($1, $2, '')`,
+				id, d))
+		}
+		if book != "" {
+			err = errors.Join(err,
+				tx.Exec(`INSERT INTO contact_key (workspace_id, name, contact_id) VALUES ($1, $2, $3)`, ws, "lid:"+id, id),
+				tx.Exec(`INSERT INTO address_book (device_id, entry, other, name) VALUES ($1, $2, '', $3)`, devices[0], "lid:"+id, book))
 		}
 		return err
 	}
@@ -46,7 +51,7 @@ func fill(t *testing.T, s *store.Store) {
 		}
 		return errors.Join(err,
 			person(tx, "ws_1", "ctc_1", "Ada Lovelace", "", "", "dev_1"), person(tx, "ws_1", "ctc_2", "", "100% Änne_Bakery", "", "dev_2"),
-			person(tx, "ws_1", "ctc_3", "g", "", "Grace Lovelace", "dev_1", "dev_2"), person(tx, "ws_2", "ctc_4", "Ada Elsewhere", "", ""))
+			person(tx, "ws_1", "ctc_3", "g Love", "", "Grace Hopper", "dev_1", "dev_2"), person(tx, "ws_2", "ctc_4", "Ada Elsewhere", "", ""))
 	})))
 }
 
@@ -74,6 +79,9 @@ func TestContactsAreFoundByName(t *testing.T) {
 				{"love", []postern.DeviceID{"dev_2"}, "", []postern.ContactID{"ctc_3"}},
 				{"love", []postern.DeviceID{"dev_1", "dev_2"}, "", []postern.ContactID{"ctc_3", "ctc_1"}},
 				{"love", []postern.DeviceID{}, "", nil},
+				{"hopper", nil, "", []postern.ContactID{"ctc_3"}},
+				{"hopper", []postern.DeviceID{"dev_1"}, "", []postern.ContactID{"ctc_3"}},
+				{"hopper", []postern.DeviceID{"dev_2"}, "", nil}, // another account's address book
 				{"ada", nil, "", []postern.ContactID{"ctc_1"}},
 				{"Änne_b", nil, "", []postern.ContactID{"ctc_2"}},
 				{"100% ", nil, "", []postern.ContactID{"ctc_2"}},
