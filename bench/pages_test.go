@@ -143,7 +143,7 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 	)
 }
 
-// quietEndpoints adds endpoints that receive events of devices only, of which there are none.
+// quietEndpoints adds endpoints that subscribe to device events only. The benchmark records no such events.
 func (b *backlog) quietEndpoints(t *testing.T) {
 	t.Helper()
 	for range pageEndpoints - 1 {

@@ -223,7 +223,8 @@ func (d keys) requests(w http.ResponseWriter, r *http.Request, v visit) error {
 	default:
 		view.Outcome = ""
 	}
-	p, err := d.g.Statistics.Requests(r.Context(), v.actor, v.workspace(), f, placeIn(r.FormValue("before")), requestsShown)
+	from := placeIn(r.FormValue("before"))
+	p, err := d.g.Statistics.Requests(r.Context(), v.actor, v.workspace(), f, from, requestsShown)
 	if err != nil {
 		return err
 	}

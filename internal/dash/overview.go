@@ -553,8 +553,8 @@ func (d overview) named(r *http.Request, v visit, text string) (list []page.Hit,
 	for _, c := range found.Data {
 		for _, id := range c.DeviceIDs[:min(len(c.DeviceIDs), max(0, 2*hits-len(list)))] {
 			list = append(list, page.Hit{
-				Label: cmp.Or(string(c.Name), string(c.PhoneNumber), c.ChatID), Kind: "Conversation via " + cmp.Or(names[id], string(id)),
-				Path: "/messages/chats/" + string(id) + "/" + c.ChatID,
+				Label: cmp.Or(string(c.Name), string(c.PhoneNumber), c.ChatID),
+				Kind:  "Conversation via " + cmp.Or(names[id], string(id)), Path: chatPath(id, c.ChatID),
 			})
 		}
 	}

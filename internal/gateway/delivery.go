@@ -188,8 +188,8 @@ type Backlog = alerts.Backlog
 // MostFailed is how far a [Backlog] counts events that are no longer attempted.
 const MostFailed = alerts.MostFailed
 
-// Backlog returns what an endpoint has not received: what waits for another attempt, and how much of it was created before
-// a time; and the events recorded at or after since that are no longer attempted. A replay of failed events sends these.
+// Backlog returns what an endpoint has not received: the deliveries that wait for another attempt, how many of these were
+// created before a time, and the events recorded at or after since that are no longer attempted.
 func (g Deliveries) Backlog(
 	ctx context.Context, c access.Caller, id postern.EndpointID, since, before postern.Time,
 ) (b Backlog, err error) {

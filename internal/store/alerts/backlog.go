@@ -16,16 +16,16 @@ type Backlog struct {
 	FailingSince postern.Time // from when on every attempt has failed; 0: the last one succeeded
 	Waiting      int          // deliveries that wait for another attempt, at most [Counted]
 	Older        int          // of these, that were created before a time
-	WaitingSince postern.Time // when the oldest of them was created; 0 if there are none
+	WaitingSince postern.Time // when the oldest of them was created; 0 if nothing waits
 	Failed       int          // events that are no longer attempted, at most [MostFailed], the newest first
-	FailedSince  postern.Time // when the oldest of these was recorded; 0 if there are none
+	FailedSince  postern.Time // when the oldest of these was recorded; 0 if nothing failed
 }
 
 var errEnough = errors.New("enough")
 
 // Backlog returns what an endpoint has not received. Of the events that are no longer attempted, it counts those that
-// were recorded at or after since, that are still in the log, and that the endpoint still wants: a replay of failed events
-// sends these.
+// were recorded at or after since, are still in the log, and that the endpoint still wants. A replay of failed events
+// sends exactly these.
 func (t Table) Backlog(ctx context.Context, e postern.Endpoint, since, before postern.Time) (b Backlog, err error) {
 	if err := t.db.Row(ctx, `SELECT coalesce(max(failing_since), 0) FROM endpoint WHERE workspace_id = $1 AND id = $2`,
 		[]any{e.WorkspaceID, e.ID}, &b.FailingSince); err != nil {

@@ -117,8 +117,8 @@ func (l *Log) take() map[postern.WorkspaceID][]Request {
 	return taken
 }
 
-// Write writes what was recorded, in one transaction. After an error, it waits to be written again; if the outcome of the
-// transaction is not known, it may be listed twice. Only one caller may write at a time.
+// Write writes the recorded requests in one transaction. If that fails, the next call writes them. If it is not known
+// whether the transaction was committed, they may be listed twice. Only one caller may write at a time.
 func (l *Log) Write(ctx context.Context) error {
 	taken := l.take()
 	saves, err := l.saves(taken)

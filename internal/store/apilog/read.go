@@ -28,7 +28,7 @@ func (f Filter) takes(r Request) bool {
 		(has(r.Path) || has(r.ID) || has(r.Reason) || has(r.Method+" "+r.Path))
 }
 
-// Place is where a page begins: the newest request that is older than one in a block. The zero value is the end of the log.
+// Place is where a page begins: with the newest request before one in a block. The zero value is the end of the log.
 type Place struct {
 	Block int64
 	Index int // in the block

@@ -70,8 +70,8 @@ func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 	return ids[:min(len(ids), q.Limit)], nil
 }
 
-// called returns the ids of contacts with a part of a name: that they gave themselves, that the network verified, or that
-// an address book has. SQLite ignores the case of a to z only.
+// called returns the ids of contacts of which a name contains a text: the name that they gave themselves, the one that the
+// network verified, or the one in an address book. SQLite ignores the case of a to z only.
 func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (ids []string, err error) {
 	if only != nil && len(only) == 0 {
 		return nil, nil
