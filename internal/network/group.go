@@ -12,7 +12,8 @@ import (
 // methods may return [ErrNotConnected], and a [*GroupRefused] if the network refuses the request; after any other error
 // it is unknown whether the request had an effect.
 type Groups interface {
-	// Joined returns all groups that the account is in.
+	// Joined returns all groups that the account is in. The host has been given all notices about groups that the network
+	// made before its answer, and perhaps newer ones. The same holds for Get.
 	Joined(ctx context.Context) ([]postern.Group, error)
 	// Get returns a group that the account is in.
 	Get(ctx context.Context, chat string) (postern.Group, error)

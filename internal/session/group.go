@@ -55,24 +55,19 @@ func (l asked) own(ctx context.Context) postern.Participant {
 	return postern.Participant{PhoneNumber: d.PhoneNumber}
 }
 
-// seen reads a group, and records it as n. If notices about groups arrive meanwhile, it reads again: the answer may be
-// older than they are. After some tries, it is not recorded.
-func (l asked) seen(ctx context.Context, chat string, n postern.GroupNotice) (postern.Group, error) {
-	for range seenTries {
-		before := l.notices.Load()
-		g, err := l.session.Groups().Get(ctx, chat)
-		if err != nil {
-			return g, err
-		}
-		if l.notices.Load() == before {
+// seen reads a group, and records it as n. If it cannot be recorded, because of too many notices, a notice records it.
+func (l asked) seen(ctx context.Context, chat string, n postern.GroupNotice) (g postern.Group, err error) {
+	err = l.notices.read(
+		func() error { g, err = l.session.Groups().Get(ctx, chat); return err },
+		func() error {
 			n.ChatID, n.Seen = g.ChatID, &g
-			return g, l.note(ctx, n)
-		}
+			return l.note(ctx, n)
+		})
+	if errors.Is(err, errNoticed) {
+		err = nil
 	}
-	return l.session.Groups().Get(ctx, chat)
+	return g, err
 }
-
-const seenTries = 3
 
 // note records what became known about a group.
 func (l asked) note(ctx context.Context, n postern.GroupNotice) error {
@@ -221,9 +216,9 @@ func (l *liveSession) listGroups() {
 	listed, err := l.e.g.Sessions.GroupsListed(l.ctx, d)
 	if err == nil && !listed {
 		var list []postern.Group
-		if list, err = l.session.Groups().Joined(l.ctx); err == nil {
-			err = l.e.g.Sessions.ListGroups(context.WithoutCancel(l.ctx), d, list)
-		}
+		err = l.notices.read(
+			func() error { list, err = l.session.Groups().Joined(l.ctx); return err },
+			func() error { return l.e.g.Sessions.ListGroups(context.WithoutCancel(l.ctx), d, list) })
 	}
 	if err == nil {
 		l.listed.Store(true)

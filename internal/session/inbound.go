@@ -144,21 +144,20 @@ func chatSettings(list []network.ChatSetting) []chats.Setting {
 	return out
 }
 
-// groupNotice records a notice about a group. What is read of groups meanwhile is read again.
 func (h *host) groupNotice(ctx context.Context, n postern.GroupNotice) error {
-	l := h.liveNow()
-	if l != nil {
-		l.notices.Add(1)
-		defer l.notices.Add(1)
-	}
 	d, err := h.settings.now(ctx)
 	if err != nil {
 		return err
 	}
-	if (n.Entered || n.Unclear) && l != nil {
+	record := func() error { return h.e.g.Sessions.NoteGroup(ctx, d, n) }
+	l := h.liveNow()
+	if l == nil {
+		return record()
+	}
+	if n.Entered || n.Unclear {
 		l.e.running.Go(func() { asked{l}.reread(n) })
 	}
-	return h.e.g.Sessions.NoteGroup(ctx, d, n)
+	return l.notices.record(record)
 }
 
 // phonePrecision is how exactly it is stored when a phone was last seen.

@@ -31,12 +31,12 @@ type liveSession struct {
 	closed  bool
 	work    sync.WaitGroup
 
-	taking    bool         // requests of callers are being taken
-	askedMore bool         // and more of them have come
-	answering int          // of them are being carried out
-	notices   atomic.Int64 // about groups that have arrived
-	listing   atomic.Bool  // the groups of the account are being read
-	listed    atomic.Bool  // they are known
+	taking    bool        // requests of callers are being taken
+	askedMore bool        // and more of them have come
+	answering int         // of them are being carried out
+	notices   notices     // about groups
+	listing   atomic.Bool // the groups of the account are being read
+	listed    atomic.Bool // they are known
 
 	watching watching
 	updates  []network.Update // of others, to be handed on to who reads them

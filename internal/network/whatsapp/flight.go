@@ -1,6 +1,8 @@
 package whatsapp
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -26,6 +28,10 @@ type flight struct {
 	open    map[string]stanza
 	others  int // stanzas without an acknowledgement so far, for their names in open
 	closed  bool
+
+	// groups has the notices about groups that have been read and not been acknowledged, by their ids. A channel is
+	// closed when its notice is acknowledged, or when the connection ends; groups is nil then.
+	groups map[string]chan struct{}
 }
 
 // stanza is a stanza in progress.
@@ -35,7 +41,7 @@ type stanza struct {
 }
 
 func newFlight(note func(string)) *flight {
-	return &flight{note: note, open: map[string]stanza{}}
+	return &flight{note: note, open: map[string]stanza{}, groups: map[string]chan struct{}{}}
 }
 
 // read sees bytes of the WebSocket that whatsmeow gets next.
@@ -55,7 +61,46 @@ func (f *flight) decodedOne(node *waBinary.Node) {
 	if node != nil && len(f.open) < maxOpenStanzas && isHandled(node) {
 		f.begin(node)
 	}
+	if node != nil && isAboutGroup(node) {
+		f.noticed(node)
+	}
 	f.tell()
+}
+
+func isAboutGroup(node *waBinary.Node) bool {
+	return node.Tag == "notification" && node.Attrs["type"] == "w:gp2"
+}
+
+// noticed remembers a notice about a group until it is acknowledged. The caller holds mu.
+func (f *flight) noticed(node *waBinary.Node) {
+	id, _ := node.Attrs["id"].(string)
+	if f.groups != nil && len(f.groups) < maxOpenStanzas && f.groups[id] == nil {
+		f.groups[id] = make(chan struct{})
+	}
+}
+
+// settle waits until the notices about groups that have been read are acknowledged. An answer to a query overtakes them:
+// whatsmeow handles one after another, but hands over an answer at once. It reports false if the connection ends.
+func (f *flight) settle() bool {
+	f.mu.Lock()
+	waits := slices.Collect(maps.Values(f.groups))
+	f.mu.Unlock()
+	for _, done := range waits {
+		<-done
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.groups != nil
+}
+
+// unsettle ends all calls of settle, because the connection ends.
+func (f *flight) unsettle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, done := range f.groups {
+		close(done)
+	}
+	f.groups = nil
 }
 
 // isHandled reports whether a handler gets the stanza: an answer to a query is passed to the
@@ -97,6 +142,10 @@ func (f *flight) answered(node *waBinary.Node) *waBinary.Node {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if done := f.groups[id]; class == "notification" && done != nil {
+		delete(f.groups, id)
+		close(done)
+	}
 	name := class + " " + id
 	message := f.open[name].node
 	if node.Tag == "ack" || isFinalReceipt(node) {

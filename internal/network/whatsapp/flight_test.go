@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"postern/internal/network"
 	"postern/internal/network/networktest"
@@ -123,4 +124,43 @@ func TestHostKnowsWhatIsProcessed(t *testing.T) {
 	if host.notes[network.ProcessingFrame] == 0 || host.notes["message"] == 0 || host.last != "" {
 		t.Errorf("noted %v, last %q", host.notes, host.last)
 	}
+}
+
+// An answer about groups is handed on after the notices that came before it.
+func TestAnswersWaitForNoticesAboutGroups(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlight(func(string) {})
+		notice := func(id, kind string) *waBinary.Node {
+			return &waBinary.Node{Tag: "notification", Attrs: waBinary.Attrs{"id": id, "type": kind}}
+		}
+		acknowledge := func(id string) {
+			f.answered(&waBinary.Node{Tag: "ack", Attrs: waBinary.Attrs{"id": id, "class": "notification"}})
+		}
+		answer := make(chan bool, 1)
+		f.decodedOne(notice("A", "w:gp2"))
+		f.decodedOne(notice("B", "w:gp2"))
+		f.decodedOne(notice("C", "picture"))
+		go func() { answer <- f.settle() }()
+		for _, id := range []string{"A", "C"} {
+			acknowledge(id)
+			synctest.Wait()
+			if len(answer) > 0 {
+				t.Fatalf("the answer is handed on once %s is acknowledged", id)
+			}
+		}
+		f.decodedOne(notice("D", "w:gp2")) // after the answer
+		acknowledge("B")
+		if !<-answer {
+			t.Error("the connection has ended")
+		}
+		go func() { answer <- f.settle() }()
+		synctest.Wait()
+		f.unsettle()
+		if <-answer || f.settle() {
+			t.Error("the connection has not ended")
+		}
+		f.decodedOne(notice("E", "w:gp2"))
+		acknowledge("D")
+	})
 }

@@ -105,7 +105,13 @@ func (s *session) Unlink(ctx context.Context) error {
 }
 
 // Groups returns the groups of the account.
-func (s *session) Groups() network.Groups { return live.Groups{Enter: s.enter} }
+func (s *session) Groups() network.Groups { return live.Groups{Enter: s.enter, Settle: s.settle} }
+
+// settle waits until the host has the notices about groups that have arrived. It reports false if the connection ends.
+func (s *session) settle() bool {
+	c := s.liveConn()
+	return c != nil && c.flight.settle()
+}
 
 // Channels returns the channels of the network.
 func (s *session) Channels() network.Channels { return live.Channels{Enter: s.enter} }

@@ -18,7 +18,12 @@ import (
 type Enter func() (cli *whatsmeow.Client, leave func(), ok bool)
 
 // Groups implements [network.Groups].
-type Groups struct{ Enter }
+type Groups struct {
+	Enter
+	// Settle waits until the host has the notices about groups that have arrived, which an answer overtakes. It reports
+	// false if the connection ends meanwhile.
+	Settle func() bool
+}
 
 var _ network.Groups = Groups{}
 
@@ -40,6 +45,9 @@ func ask[T any](
 func (g Groups) Joined(ctx context.Context) ([]postern.Group, error) {
 	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.Group, error) {
 		infos, err := cli.GetJoinedGroups(ctx)
+		if err == nil && !g.Settle() {
+			err = whatsmeow.ErrNotConnected
+		}
 		list := make([]postern.Group, 0, len(infos))
 		for _, info := range infos {
 			list = append(list, Info(info, Own(cli)))
@@ -54,6 +62,9 @@ func (g Groups) Get(ctx context.Context, chat string) (postern.Group, error) {
 		info, err := cli.GetGroupInfo(ctx, address(chat))
 		if err != nil {
 			return postern.Group{}, err
+		}
+		if !g.Settle() {
+			return postern.Group{}, whatsmeow.ErrNotConnected
 		}
 		return Info(info, Own(cli)), nil
 	})
