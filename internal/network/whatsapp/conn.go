@@ -61,7 +61,7 @@ type conn struct {
 func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	to := d.target.in(host.Space()).through(d.proxies, host.Proxy())
 	c := &conn{calls: &gate{}, host: host, log: d.log, flight: newFlight(host.Processing)}
-	c.wire = &wire{target: to, saw: c.flight.read}
+	c.wire = &wire{target: to, saw: c.flight.read, turn: c.turn}
 	c.out.own = func() string { return c.cli.Store.GetLID().User }
 	if ring, ok := keys.RingOf(device); ok {
 		ring.Attach(c.calls, func() { c.end(disconnected("store-unavailable")) })
@@ -150,6 +150,7 @@ func (c *conn) run(ctx context.Context, handle handler, watch func(context.Conte
 // field that the socket's reader reads if the vendor closes at the same moment.
 func (c *conn) hangUp(dialled <-chan struct{}) {
 	c.calls.shut()
+	c.flight.unsettle()
 	//nolint:staticcheck // nothing else tells sends in progress not to wait 5 s for a reconnect
 	c.cli.DangerousInternals().ExpectDisconnect()
 	c.wire.abort()
@@ -239,6 +240,13 @@ func (c *conn) stores(ctx context.Context, u network.Update) bool {
 		c.log.WarnContext(ctx, "the host did not store an update; ending the connection", "error", err)
 	}
 	return err == nil
+}
+
+// turn writes an empty stanza, and returns when its turn to be written has come. It is for a connection that writes
+// nothing any more.
+func (c *conn) turn() {
+	//nolint:staticcheck // nothing else waits for the turn
+	_ = c.cli.DangerousInternals().SendNode(context.Background(), waBinary.Node{Tag: "iq"})
 }
 
 // undecoded sees that whatsmeow could not read a frame, and skips it. A frame that cannot be

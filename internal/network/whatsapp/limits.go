@@ -39,8 +39,6 @@ const (
 	// messages per second of ordinary length, and as many at once.
 	readRate  = 1 << 20 // bytes per second
 	readBurst = 1 << 20
-	// afterWrite is how long whatsmeow may take to notice that a frame was written.
-	afterWrite = 20 * time.Millisecond
 	// handlingTime is how long a stanza counts as being handled if nothing shows the end.
 	handlingTime = time.Second
 	// maxOpenStanzas bounds the stanzas whose handling is watched.

@@ -101,6 +101,8 @@ func (t target) through(proxies *egress.Client, proxy string) target {
 type wire struct {
 	target target
 	saw    func(p []byte) // what whatsmeow reads next
+	// turn waits until whatsmeow has finished the write that it has begun, if any: it writes one frame after another.
+	turn func()
 
 	mu      sync.Mutex // guards the fields below
 	aborted bool
@@ -224,8 +226,7 @@ type stream struct {
 	begun bool          // the vendor has sent something
 	last  *bytes.Reader // the empty frame, once it is needed
 
-	made  time.Time
-	wrote atomic.Int64 // when the last Write began or ended, in nanoseconds since made
+	over atomic.Bool // nothing is written any more
 
 	cutOnce, closeOnce sync.Once
 	isCut              chan struct{} // closed by cut
@@ -234,7 +235,7 @@ type stream struct {
 
 func newStream(rwc io.ReadWriteCloser, w *wire) *stream {
 	return &stream{
-		ReadWriteCloser: rwc, wire: w, made: time.Now(), limit: rate.NewLimiter(readRate, readBurst),
+		ReadWriteCloser: rwc, wire: w, limit: rate.NewLimiter(readRate, readBurst),
 		isCut: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
@@ -262,29 +263,32 @@ func (s *stream) closed() bool {
 
 // Write sends what whatsmeow has written.
 func (s *stream) Write(p []byte) (int, error) {
-	s.wrote.Store(int64(time.Since(s.made))) // the response may come before Write returns
+	if s.over.Load() {
+		return 0, errAborted
+	}
 	n, err := s.ReadWriteCloser.Write(p)
 	if err == nil {
 		err = s.wire.left()
 	}
-	s.wrote.Store(int64(time.Since(s.made)))
 	return n, err
 }
 
-// linger waits until whatsmeow knows that its last frame was written. If it learned of the end first,
-// it would take the frame for lost, and forget a query whose response it is just handling: that ends
-// the program (decision 0003). Nothing tells when it knows, so this is a time. It ends when whatsmeow
-// has stopped reading.
-func (s *stream) linger() {
-	wrote := time.Duration(s.wrote.Load())
-	rest := afterWrite - (time.Since(s.made) - wrote)
-	if wrote == 0 || rest <= 0 {
-		return
+// finish ends the connection in the other direction, and waits until whatsmeow knows that its last frame was written,
+// or has closed its end. If it learned first that nothing can be read any more, it would take the frame for lost, and
+// forget a query whose response it is just handling: that can end the program (decision 0003).
+func (s *stream) finish() {
+	s.over.Store(true)
+	_ = s.ReadWriteCloser.Close() // a write that waits for the vendor returns
+	if s.wire.waiting() {
+		return // queries follow the handshake
 	}
-	wait := time.NewTimer(rest)
-	defer wait.Stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.wire.turn()
+	}()
 	select {
-	case <-wait.C:
+	case <-done:
 	case <-s.gone:
 	}
 }
@@ -310,7 +314,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 	n, err := s.ReadWriteCloser.Read(p[:min(len(p), readBurst)])
 	if err != nil {
-		s.linger()
+		s.finish()
 	}
 	s.pace(n)
 	closing := n > 0 && p[0] == 0x88 && !s.begun // a WebSocket close instead of an answer

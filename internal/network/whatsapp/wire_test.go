@@ -2,7 +2,9 @@ package whatsapp
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,9 @@ import (
 type closable struct{ *bytes.Buffer }
 
 func (closable) Close() error { return nil }
+
+// established returns a wire after its handshake.
+func established(turn func()) *wire { return &wire{settled: true, saw: func([]byte) {}, turn: turn} }
 
 // An account that is sent very much reads it slowly: what one account costs is bounded.
 func TestStreamReadsABoundedRate(t *testing.T) {
@@ -27,7 +32,7 @@ func TestStreamReadsABoundedRate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := newStream(closable{bytes.NewBuffer(make([]byte, c.size))}, &wire{settled: true, saw: func([]byte) {}})
+				s := newStream(closable{bytes.NewBuffer(make([]byte, c.size))}, established(func() {}))
 				began := time.Now()
 				n, err := io.Copy(io.Discard, struct{ io.Reader }{s})
 				if took := time.Since(began); int(n) != c.size || err != nil || took.Round(time.Millisecond) != c.took.Round(time.Millisecond) {
@@ -41,7 +46,7 @@ func TestStreamReadsABoundedRate(t *testing.T) {
 func TestCutEndsAReadThatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStream(closable{bytes.NewBuffer(make([]byte, 2*readBurst))}, &wire{settled: true, saw: func([]byte) {}})
+		s := newStream(closable{bytes.NewBuffer(make([]byte, 2*readBurst))}, established(func() {}))
 		began, done := time.Now(), make(chan struct{})
 		go func() {
 			defer close(done)
@@ -55,4 +60,44 @@ func TestCutEndsAReadThatWaits(t *testing.T) {
 			t.Errorf("the read returned after %s", took)
 		}
 	})
+}
+
+// If whatsmeow learned of the end while it writes, it would take the frame for lost, whose response it may be handling.
+func TestTheEndIsShownAfterTheLastWrite(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *stream, turn chan struct{}){
+		"whatsmeow has written":              func(_ *stream, turn chan struct{}) { close(turn) },
+		"whatsmeow has closed the WebSocket": func(s *stream, _ chan struct{}) { _ = s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				turn := make(chan struct{})
+				s := newStream(closable{bytes.NewBuffer(nil)}, established(func() { <-turn }))
+				var got atomic.Value
+				go func() {
+					_, err := s.Read(make([]byte, 1))
+					got.Store(err)
+				}()
+				synctest.Wait()
+				if err := got.Load(); err != nil {
+					t.Errorf("the end is shown while whatsmeow writes: %v", err)
+				}
+				if n, err := s.Write([]byte("late")); n != 0 || !errors.Is(err, errAborted) {
+					t.Errorf("%d bytes are written afterwards: %v", n, err)
+				}
+				end(s, turn)
+				synctest.Wait()
+				if err := got.Load(); err != io.EOF { //nolint:errorlint // the end of a stream is not wrapped
+					t.Errorf("the end is shown as %v", err)
+				}
+				_ = s.Close()
+				select {
+				case <-turn:
+				default:
+					close(turn)
+				}
+			})
+		})
+	}
 }
