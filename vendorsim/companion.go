@@ -149,6 +149,23 @@ func (v devices) linkedAccount(n number) (*account, error) {
 	return a, nil
 }
 
+// phoneNumber parses a number and refuses one that no companion was ever linked to: its phone is not simulated.
+func (v devices) phoneNumber(s string) (number, error) {
+	n, err := parseNumber(s)
+	if err != nil {
+		return "", err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.closed:
+		return "", ErrClosed
+	case v.accounts[n] == nil:
+		return "", fmt.Errorf("%w: %s", ErrUnknownAccount, n)
+	}
+	return n, nil
+}
+
 // linkedNumber parses a number and refuses one that no companion is linked to.
 func (v devices) linkedNumber(s string) (number, error) {
 	n, err := parseNumber(s)

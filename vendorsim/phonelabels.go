@@ -21,7 +21,8 @@ type PhoneLabel struct {
 	Predefined int32 `json:"predefined,omitempty"` // which of the apps' own labels it is; 0 for none
 }
 
-// PhoneLabels are the labels of each account on its phone. They are part of the account's app state.
+// PhoneLabels are the labels of each account on its phone. They are part of the account's app state. A phone keeps them
+// and changes them whether or not a companion is linked.
 type PhoneLabels struct{ v *core }
 
 // PhoneLabels returns the labels of the accounts on their phones.
@@ -29,7 +30,7 @@ func (v *core) PhoneLabels() PhoneLabels { return PhoneLabels{v} }
 
 // List returns the labels on the phone of an account, by id.
 func (p PhoneLabels) List(account string) ([]PhoneLabel, error) {
-	n, err := p.v.devices.linkedNumber(account)
+	n, err := p.v.devices.phoneNumber(account)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (p PhoneLabels) PutNamed(ctx context.Context, account, chat, name string, o
 
 // Remove removes a label of an account, as if nobody had ever made it, or takes it off a chat in this way.
 func (p PhoneLabels) Remove(ctx context.Context, account, id, chat string) error {
-	n, err := p.v.devices.linkedNumber(account)
+	n, err := p.v.devices.phoneNumber(account)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (p PhoneLabels) Remove(ctx context.Context, account, id, chat string) error
 
 // Write writes anything in the collection of the labels of an account, as one patch. A client must bear it.
 func (p PhoneLabels) Write(ctx context.Context, account string, list ...appstate.MutationInfo) error {
-	n, err := p.v.devices.linkedNumber(account)
+	n, err := p.v.devices.phoneNumber(account)
 	if err != nil {
 		return err
 	}

@@ -213,6 +213,7 @@ func TestLabelsAreReadAnew(t *testing.T) {
 		does(t, on.Put(t.Context(), phone, ann, "1", true))
 		v.labeled(ann, "Version 24")
 		v.c.Call("POST", path(v.d, "/unlink"), nil, 200, nil)
+		awaitNotLinked(t, k, phone)
 		does(t, on.Delete(t.Context(), phone, "1"))
 		does(t, on.Save(t.Context(), phone, "2", "Second", 5))
 		v.c.Call("POST", path(v.d, "/link"), nil, 201, nil)
