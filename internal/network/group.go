@@ -13,7 +13,7 @@ import (
 // it is unknown whether the request had an effect.
 type Groups interface {
 	// Joined returns all groups that the account is in. The host has been given all notices about groups that the network
-	// made before its answer, and perhaps newer ones. The same holds for Get.
+	// made before its answer, and perhaps newer ones; if it has not, the error is [ErrBehind]. The same holds for Get.
 	Joined(ctx context.Context) ([]postern.Group, error)
 	// Get returns a group that the account is in.
 	Get(ctx context.Context, chat string) (postern.Group, error)
@@ -75,6 +75,9 @@ var (
 	ErrBadPicture    = errors.New("the network does not take the picture")
 	ErrGroupRefused  = errors.New("the network refused the request")
 )
+
+// ErrBehind comes with an answer about groups that may be older than notices which have arrived and are not handled yet.
+var ErrBehind = errors.New("notices about groups have arrived that are not handled yet")
 
 // GroupUpdate is what became known about a group that the account is in. The network may report it more than once.
 type GroupUpdate struct{ postern.GroupNotice }

@@ -114,7 +114,7 @@ func (l asked) seen(ctx context.Context, chat string, n postern.GroupNotice) (g 
 			n.ChatID, n.Seen = g.ChatID, &g
 			return l.note(ctx, n)
 		})
-	if errors.Is(err, errNoticed) {
+	if errors.Is(err, errNoticed) || errors.Is(err, network.ErrBehind) {
 		err = nil
 	}
 	return g, err

@@ -9,6 +9,7 @@ import (
 
 	"postern/internal/network"
 
+	"go.mau.fi/whatsmeow"
 	waBinary "go.mau.fi/whatsmeow/binary"
 )
 
@@ -80,17 +81,27 @@ func (f *flight) noticed(node *waBinary.Node) {
 }
 
 // settle waits until the notices about groups that have been read are acknowledged. An answer to a query overtakes them:
-// whatsmeow handles one after another, but hands over an answer at once. It reports false if the connection ends.
-func (f *flight) settle() bool {
+// whatsmeow handles one after another, but hands over an answer at once. If that takes longer than limit, the error is
+// [network.ErrBehind]; if the connection ends, it is whatsmeow's.
+func (f *flight) settle(limit time.Duration) error {
 	f.mu.Lock()
 	waits := slices.Collect(maps.Values(f.groups))
 	f.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	for _, done := range waits {
-		<-done
+		select {
+		case <-done:
+		case <-timer.C:
+			return network.ErrBehind
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.groups != nil
+	if f.groups == nil {
+		return whatsmeow.ErrNotConnected
+	}
+	return nil
 }
 
 // unsettle ends all calls of settle, because the connection ends.

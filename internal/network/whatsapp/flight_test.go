@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/network/networktest"
 
+	"go.mau.fi/whatsmeow"
 	waBinary "go.mau.fi/whatsmeow/binary"
 )
 
@@ -137,11 +139,12 @@ func TestAnswersWaitForNoticesAboutGroups(t *testing.T) {
 		acknowledge := func(id string) {
 			f.answered(&waBinary.Node{Tag: "ack", Attrs: waBinary.Attrs{"id": id, "class": "notification"}})
 		}
-		answer := make(chan bool, 1)
+		answer := make(chan error, 1)
+		settle := func() { answer <- f.settle(settleTimeout) }
 		f.decodedOne(notice("A", "w:gp2"))
 		f.decodedOne(notice("B", "w:gp2"))
 		f.decodedOne(notice("C", "picture"))
-		go func() { answer <- f.settle() }()
+		go settle()
 		for _, id := range []string{"A", "C"} {
 			acknowledge(id)
 			synctest.Wait()
@@ -151,14 +154,20 @@ func TestAnswersWaitForNoticesAboutGroups(t *testing.T) {
 		}
 		f.decodedOne(notice("D", "w:gp2")) // after the answer
 		acknowledge("B")
-		if !<-answer {
-			t.Error("the connection has ended")
+		if err := <-answer; err != nil {
+			t.Errorf("the answer is handed on with %v", err)
 		}
-		go func() { answer <- f.settle() }()
+		if settle(); !errors.Is(<-answer, network.ErrBehind) { // the bubble's time passes
+			t.Error("an answer waits for ever")
+		}
+		go settle()
 		synctest.Wait()
 		f.unsettle()
-		if <-answer || f.settle() {
-			t.Error("the connection has not ended")
+		for range 2 {
+			if err := <-answer; !errors.Is(err, whatsmeow.ErrNotConnected) {
+				t.Errorf("after the connection has ended, the error is %v", err)
+			}
+			settle()
 		}
 		f.decodedOne(notice("E", "w:gp2"))
 		acknowledge("D")

@@ -39,6 +39,8 @@ const (
 	// messages per second of ordinary length, and as many at once.
 	readRate  = 1 << 20 // bytes per second
 	readBurst = 1 << 20
+	// settleTimeout bounds the wait of an answer about groups for the notices that arrived before it.
+	settleTimeout = 5 * time.Second
 	// handlingTime is how long a stanza counts as being handled if nothing shows the end.
 	handlingTime = time.Second
 	// maxOpenStanzas bounds the stanzas whose handling is watched.

@@ -107,10 +107,13 @@ func (s *session) Unlink(ctx context.Context) error {
 // Groups returns the groups of the account.
 func (s *session) Groups() network.Groups { return live.Groups{Enter: s.enter, Settle: s.settle} }
 
-// settle waits until the host has the notices about groups that have arrived. It reports false if the connection ends.
-func (s *session) settle() bool {
+// settle waits until the host has the notices about groups that have arrived; see [flight.settle].
+func (s *session) settle() error {
 	c := s.liveConn()
-	return c != nil && c.flight.settle()
+	if c == nil {
+		return whatsmeow.ErrNotConnected
+	}
+	return c.flight.settle(settleTimeout)
 }
 
 // Channels returns the channels of the network.

@@ -276,6 +276,8 @@ func refusal(err error) error {
 		return &network.GroupRefused{Why: network.ErrInviteUseless}
 	case errors.Is(err, whatsmeow.ErrNotConnected):
 		return network.ErrNotConnected
+	case errors.Is(err, network.ErrBehind):
+		return network.ErrBehind
 	case errors.As(err, &iq) && iq.Code/100 == 4:
 		return &network.GroupRefused{Why: refusals(iq.Code)}
 	case errors.As(err, &inJSON) && inJSON.Extensions.ErrorCode/100 == 4:

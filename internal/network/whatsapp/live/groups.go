@@ -20,9 +20,9 @@ type Enter func() (cli *whatsmeow.Client, leave func(), ok bool)
 // Groups implements [network.Groups].
 type Groups struct {
 	Enter
-	// Settle waits until the host has the notices about groups that have arrived, which an answer overtakes. It reports
-	// false if the connection ends meanwhile.
-	Settle func() bool
+	// Settle waits until the host has the notices about groups that have arrived, which an answer overtakes. The error is
+	// [network.ErrBehind] if that takes too long.
+	Settle func() error
 }
 
 var _ network.Groups = Groups{}
@@ -45,8 +45,8 @@ func ask[T any](
 func (g Groups) Joined(ctx context.Context) ([]postern.Group, error) {
 	return ask(ctx, g.Enter, func(ctx context.Context, cli *whatsmeow.Client) ([]postern.Group, error) {
 		infos, err := cli.GetJoinedGroups(ctx)
-		if err == nil && !g.Settle() {
-			err = whatsmeow.ErrNotConnected
+		if err == nil {
+			err = g.Settle()
 		}
 		list := make([]postern.Group, 0, len(infos))
 		for _, info := range infos {
@@ -63,10 +63,7 @@ func (g Groups) Get(ctx context.Context, chat string) (postern.Group, error) {
 		if err != nil {
 			return postern.Group{}, err
 		}
-		if !g.Settle() {
-			return postern.Group{}, whatsmeow.ErrNotConnected
-		}
-		return Info(info, Own(cli)), nil
+		return Info(info, Own(cli)), g.Settle()
 	})
 }
 
