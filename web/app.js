@@ -12,6 +12,8 @@
 //   details[data-drop]           closes on Escape and on a click elsewhere
 //   time[data-local]             is written in the reader's own time, with data-exact to the second (0) or millisecond (3)
 //   time[data-ago]               is written as the time since then
+//   data-moves="id"              is a list whose links the arrow keys move through, also from the field #id
+//   input[data-offset="id"]      is a date; #id gets the minutes by which the reader's time is ahead of UTC when it begins
 //   data-badge="key"             shows the number with this key of #health's data-badges
 //   data-live="path"             says whether the page is connected to the stream at the path
 (() => {
@@ -98,6 +100,35 @@
   document.addEventListener('keydown', (e) => {
     if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && e.target instanceof HTMLTextAreaElement) e.target.form?.requestSubmit()
   })
+
+  // The arrow keys move through the links of a list. With Alt, they open the one after the current one, or before it.
+  document.addEventListener('keydown', (e) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[e.key]
+    const list = step && document.querySelector('[data-moves]')
+    if (!list || e.ctrlKey || e.metaKey || e.shiftKey || document.querySelector('dialog[open]')) return
+    const links = [...list.querySelectorAll('a')]
+    const search = document.getElementById(list.dataset.moves)
+    if (e.altKey) {
+      if (e.target.value) return // somebody is writing
+      const to = links[links.findIndex((a) => a.hasAttribute('aria-current')) + step]
+      if (!to) return
+      e.preventDefault()
+      to.click()
+    } else if (e.target === search || list.contains(e.target)) {
+      const to = [search, ...links][links.indexOf(e.target) + 1 + step]
+      if (!to) return
+      e.preventDefault()
+      to.focus()
+    }
+  })
+
+  // Days are those of the reader's time, which is ahead of UTC by more in summer.
+  document.addEventListener('input', (e) => {
+    const to = document.getElementById(e.target.dataset?.offset)
+    if (!to) return
+    const [year, month, day] = e.target.value.split('-').map(Number)
+    to.value = day ? -new Date(year, month - 1, day + Number(e.target.dataset.after)).getTimezoneOffset() : ''
+  }, true)
 
   // A passkey's answer is put into the form, which is sent then. htmx has no part in it.
   const askPasskey = async (form) => {

@@ -24,16 +24,16 @@ func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := page.ChatsView{
 		Device: r.FormValue("device"), Send: v.may(postern.MessagesWrite), Find: strings.TrimSpace(r.FormValue("q")),
-		Beside: r.FormValue("beside") != "", Open: r.FormValue("beside"),
+		Status: r.FormValue("status"), Days: daysIn(r, nil), Beside: r.FormValue("beside") != "", Open: r.FormValue("beside"),
 	}
-	if show := r.FormValue("show"); show == "unread" || show == "archived" {
+	if show := r.FormValue("show"); show == "unread" || show == "mine" || show == "archived" {
 		view.Show = show
 	}
 	if len(names) > 0 {
 		view.Devices = append([]page.Choice{{Label: "All"}}, choices(names, view.Device)...)
 	}
 	fill := d.fill
-	if view.Find != "" {
+	if view.Searches() {
 		fill = d.find
 	}
 	if err := fill(r, v, names, &view); err != nil {
@@ -44,7 +44,6 @@ func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
 
 // find adds the messages that were searched for to the view.
 func (d chats) find(r *http.Request, v visit, names map[postern.DeviceID]string, view *page.ChatsView) error {
-	q := gateway.MessageQuery{DeviceID: postern.DeviceID(view.Device), Page: paging.Page{Cursor: r.FormValue("after")}}
 	if id, is := messageID(view.Find); is {
 		m, err := d.g.Messages.Get(r.Context(), v.caller, id)
 		if postern.ReasonOf(err) == postern.NotFound || postern.ReasonOf(err) == postern.ResourceNotAllowed {
@@ -53,28 +52,27 @@ func (d chats) find(r *http.Request, v visit, names map[postern.DeviceID]string,
 		view.Found = []page.Message{found(m, names)}
 		return err
 	}
-	err := d.people(r, v, names, view)
-	if err != nil {
+	if err := d.people(r, v, names, view); err != nil {
 		return err
 	}
-	q.ChatID, q.Text, err = lookedFor(view.Find, r.FormValue("in"))
+	q, err := search(r)
 	if wrong, ok := faults(err); ok {
-		view.Wrong = word(wrong["q"])
+		view.Wrong = cmp.Or(wrong["q"], wrong["from"], wrong["until"])
 		return nil
 	}
 	list, err := d.g.Messages.List(r.Context(), v.caller, q)
-	asked := url.Values{"q": {view.Find}, "device": {view.Device}, "beside": {view.Open}, "in": {r.FormValue("in")}}
+	same := asked(r, "beside")
 	if err == nil && len(list.Data) == 0 && mayBeWords(view.Find, q) {
 		q.ChatID, q.Text = "", view.Find
-		asked.Set("in", inWords)
+		same.Set("in", inWords)
 		list, err = d.g.Messages.List(r.Context(), v.caller, q)
 	}
 	for _, m := range list.Data {
 		view.Found = append(view.Found, found(m, names))
 	}
 	if list.Next != "" {
-		asked.Set("after", list.Next)
-		view.More = "/messages/chats?" + asked.Encode()
+		same.Set("after", list.Next)
+		view.More = "/messages/chats?" + same.Encode()
 	}
 	return err
 }
@@ -115,6 +113,9 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	if view.Show == "archived" {
 		q.Archived = new(true)
 	}
+	if view.Show == "mine" {
+		q.Assignee = v.user()
+	}
 	list, err := d.g.Chats.List(r.Context(), v.caller, q)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	for _, c := range list.Data {
 		m := messageOf(*c.LatestMessage, names, gistLength)
 		m.Unread, m.Archived, m.Muted = c.UnreadCount, c.Archived, c.Muted
-		m.Labels = labelNames(c.Labels)
+		m.Labels, m.Assignee = labelNames(c.Labels), c.Note.Email
 		switch m.Name = string(c.Name); c.Kind {
 		case postern.GroupChat:
 			m.Name = cmp.Or(m.Name, "Group")
@@ -357,7 +358,16 @@ func (d chats) addSettings(r *http.Request, v visit, view *page.ChatView) error 
 		return err
 	}
 	view.Archived, view.Muted, view.Settings = c.Archived, c.Muted, v.may(postern.MessagesWrite)
-	return nil
+	note, err := d.g.Chats.Note(r.Context(), v.caller, postern.DeviceID(view.Device), view.Chat)
+	if err != nil {
+		return err
+	}
+	view.Assignee, view.Mine, view.Note = note.Email, note.Assignee == v.user(), note.Text
+	all, err := d.g.Labels.List(r.Context(), v.caller, postern.DeviceID(view.Device))
+	for _, l := range all {
+		view.Labels = append(view.Labels, page.LabelOn{ID: l.ID, Name: l.Name, On: slices.Contains(c.Labels, l)})
+	}
+	return err
 }
 
 // settingSaid is what is said when the settings of a conversation were changed; "" for other actions.
@@ -365,7 +375,10 @@ func settingSaid(do string) string {
 	return map[string]string{
 		"read": "The conversation is being marked as read.", "archive": "The conversation was archived.",
 		"unarchive": "The conversation is no longer archived.", "mute": "The conversation was muted.",
-		"unmute": "The conversation is no longer muted.",
+		"unmute": "The conversation is no longer muted.", "label": "The label was added.",
+		"unlabel": "The label was removed.", "new-label": "The label was created and added.",
+		"assign": "The conversation was assigned.", "assign-me": "The conversation is assigned to you.",
+		"unassign": "The conversation is assigned to nobody.", "note": "The note was saved.",
 	}[do]
 }
 
@@ -382,8 +395,24 @@ func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said str
 		_, err = d.g.Chats.Mute(r.Context(), v.caller, device, chat, postern.MutedForEver)
 	case "unmute":
 		_, err = d.g.Chats.Mute(r.Context(), v.caller, device, chat, 0)
+	case "label", "unlabel":
+		_, err = d.g.Labels.Put(r.Context(), v.caller, device, chat, r.PostFormValue("label"), do == "label")
+	case "new-label":
+		err = d.newLabel(r, v)
+	case "assign":
+		err = d.g.Chats.Assign(r.Context(), v.caller, device, chat, r.PostFormValue("assignee"))
+	case "assign-me":
+		err = d.g.Chats.Assign(r.Context(), v.caller, device, chat, v.caller.Member.Email)
+	case "unassign":
+		err = d.g.Chats.Assign(r.Context(), v.caller, device, chat, "")
+	case "note":
+		err = d.g.Chats.SetNote(r.Context(), v.caller, device, chat, strings.ReplaceAll(r.PostFormValue("note"), "\r\n", "\n"))
 	}
 	switch postern.ReasonOf(err) {
+	case postern.ValidationFailed, postern.ResourceLimit:
+		wrong, _ := faults(err)
+		draft := page.Draft{Problem: cmp.Or(wrong["name"], wrong["assignee"], wrong["note"], word(err.Error())+".")}
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})
 	case postern.DeviceNotConnected, postern.NetworkTimeout, postern.NetworkRefused:
 		draft := page.Draft{Problem: word(err.Error()) + "."}
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})
@@ -392,6 +421,16 @@ func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said str
 		return err
 	}
 	return d.done(w, r, said, chatPath(device, chat))
+}
+
+// newLabel makes a label and puts it on the conversation.
+func (d chats) newLabel(r *http.Request, v visit) error {
+	device, chat := chatIn(r)
+	made, err := d.g.Labels.Create(r.Context(), v.caller, device, strings.TrimSpace(r.PostFormValue("name")), 0, nil)
+	if err == nil {
+		_, err = d.g.Labels.Put(r.Context(), v.caller, device, chat, made.Value.ID, true)
+	}
+	return err
 }
 
 func isImpossible(err error) bool {

@@ -32,7 +32,7 @@ func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	q, err := search(r)
 	view := page.MessagesView{
 		Find: page.Field{Value: r.FormValue("q")}, In: r.FormValue("in"), Device: string(q.DeviceID),
-		Direction: q.Direction, Status: r.FormValue("status"),
+		Direction: q.Direction, Status: r.FormValue("status"), Days: daysIn(r, nil),
 		ExportRows: number(exportRows),
 		Send:       v.may(postern.MessagesWrite),
 	}
@@ -59,7 +59,7 @@ func (d messages) showList(
 	}
 	view.Devices = append([]page.Choice{{Label: "All"}}, choices(names, view.Device)...)
 	if wrong, ok := faults(err); ok {
-		view.Find.Error = wrong["q"]
+		view.Find.Error, view.Days = wrong["q"], daysIn(r, wrong)
 		return d.write(w, r, http.StatusUnprocessableEntity,
 			page.Messages(d.frame(r, v, "Messages", "/messages"),
 				view))
@@ -79,16 +79,14 @@ func (d messages) showList(
 		}
 		view.Messages = append(view.Messages, shown)
 	}
-	asked := url.Values{
-		"q": {view.Find.Value}, "device": {view.Device}, "direction": {view.Direction}, "status": {view.Status},
-	}
+	same := asked(r, "direction")
 	if view.In == inWords {
-		asked.Set("in", inWords)
+		same.Set("in", inWords)
 	}
-	view.Export = "/messages.csv?" + asked.Encode()
+	view.Export = "/messages.csv?" + same.Encode()
 	if list.Next != "" {
-		asked.Set("after", list.Next)
-		view.More = "/messages?" + asked.Encode()
+		same.Set("after", list.Next)
+		view.More = "/messages?" + same.Encode()
 	}
 	return d.write(w, r, http.StatusOK, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
 }
@@ -108,7 +106,49 @@ func search(r *http.Request) (q gateway.MessageQuery, err error) {
 		q.Direction = s
 	}
 	q.ChatID, q.Text, err = lookedFor(strings.TrimSpace(r.FormValue("q")), r.FormValue("in"))
-	return q, err
+	var wrong [2]error
+	q.Since, wrong[0] = dayIn(r, "from", 0)
+	q.Until, wrong[1] = dayIn(r, "until", 1)
+	return q, cmp.Or(err, wrong[0], wrong[1])
+}
+
+// dayIn returns when the day begins that a field names, or so many days later; 0 if it is empty. The day is one of the
+// reader's time, if the request says how far it is ahead of UTC, and else of UTC.
+func dayIn(r *http.Request, field string, later int) (postern.Time, error) {
+	value := r.FormValue(field)
+	if value == "" {
+		return 0, nil
+	}
+	day, err := time.Parse(time.DateOnly, value)
+	if err != nil || day.Year() < 1970 {
+		return 0, postern.Invalid("/"+field, "enter a date such as 2026-11-29")
+	}
+	ahead, err := strconv.Atoi(r.FormValue(field + "Offset"))
+	if most := 24 * 60; err != nil || ahead < -most || ahead > most {
+		ahead = 0
+	}
+	return postern.TimeOf(day.AddDate(0, 0, later).Add(-time.Duration(ahead) * time.Minute)), nil
+}
+
+// daysIn returns the days that a request names, and what is wrong with them.
+func daysIn(r *http.Request, wrong map[string]string) page.DayRange {
+	one := func(field string) page.Day {
+		return page.Day{
+			Field: page.Field{Value: r.FormValue(field), Error: wrong[field]}, Offset: r.FormValue(field + "Offset"),
+		}
+	}
+	return page.DayRange{From: one("from"), Until: one("until")}
+}
+
+// asked are the filters of a search, as its pages name them.
+func asked(r *http.Request, fields ...string) url.Values {
+	in := url.Values{}
+	for _, f := range append(fields, "q", "device", "status", "from", "fromOffset", "until", "untilOffset", "in") {
+		if s := r.FormValue(f); s != "" {
+			in.Set(f, s)
+		}
+	}
+	return in
 }
 
 const (

@@ -157,6 +157,35 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	}
 }
 
+// A day is one of the reader's time, if the page has said how far it is ahead of UTC.
+func TestMessagesAreFoundByTheirDay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	m := s.comes(s.connected(s.workspace(), "Support"), contact, "Ada", "the inbound one")
+	on := m.CreatedAt.Std().UTC()
+	day := func(later int) string { return on.AddDate(0, 0, later).Format(time.DateOnly) }
+	for _, page := range []string{"/messages?", "/messages/chats?"} {
+		for query, found := range map[string]bool{
+			"from=" + day(0): true, "from=" + day(1): false, "until=" + day(0): true, "until=" + day(-1): false,
+			"from=" + day(0) + "&until=" + day(0) + "&status=received": true, "from=" + day(0) + "&status=failed": false,
+			"from=" + day(0) + "&fromOffset=-1440": false, "from=" + day(1) + "&fromOffset=1440": true,
+			"until=" + day(0) + "&untilOffset=1440": false, "until=" + day(-1) + "&untilOffset=-1440": true,
+			"from=" + day(0) + "&fromOffset=1441": true,
+		} {
+			if p := c.says(page + query); strings.Contains(p.body, "the inbound one") != found {
+				t.Errorf("%s%s shows the message: %t, want %t", page, query, !found, found)
+			}
+		}
+	}
+	for page, status := range map[string]int{"/messages": 422, "/messages/chats": 200} {
+		p := c.get(page + "?from=yesterday&until=0001-01-01")
+		if p.status != status || !strings.Contains(p.body, "Enter a date such as 2026-11-29.") {
+			t.Errorf("%s answers %d to wrong days", page, p.status)
+		}
+	}
+}
+
 // indexed writes the words of messages, for searches.
 func (s *site) indexed() {
 	s.t.Helper()
@@ -398,6 +427,48 @@ func TestConversationHasButtonsForWriters(t *testing.T) {
 	}
 	if p := c.post(talk, url.Values{"do": {"read"}}); p.status != http.StatusForbidden {
 		t.Errorf("a viewer's mark is answered %d", p.status)
+	}
+}
+
+// Members say who takes care of a conversation, and write down what others should know. Contacts see nothing of it.
+func TestConversationsAreAssignedAndNoted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	s.comes(d, contact, "Ada", "Hello")
+	talk := "/messages/chats/" + string(d.ID) + "/" + contact
+	does := func(fields url.Values) {
+		t.Helper()
+		c.want(c.post(talk, fields), http.StatusSeeOther, talk)
+	}
+	c.says("/messages/chats?show=mine", "Nothing is assigned to you")
+	does(url.Values{"do": {"assign-me"}})
+	c.says(talk, "Assigned to <bdi>"+email+"</bdi>")
+	c.says("/messages/chats?show=mine", "Hello", email)
+	does(url.Values{"do": {"unassign"}})
+	c.saysNot(talk, "Assigned to")
+	does(url.Values{"do": {"assign"}, "assignee": {" " + strings.ToUpper(email)}})
+	c.says(talk, "Assigned to <bdi>"+email+"</bdi>")
+	for _, wrong := range []string{"nobody@example.com", "x"} {
+		if p := c.post(talk, url.Values{"do": {"assign"}, "assignee": {wrong}}); p.status != http.StatusUnprocessableEntity ||
+			!strings.Contains(p.body, "No member of the workspace has this email address.") {
+			t.Errorf("%s is answered %d", wrong, p.status)
+		}
+	}
+	does(url.Values{"do": {"note"}, "note": {"Pays late.\r\n<b>Ask</b> Ben."}})
+	c.says(talk, "Pays late.\n&lt;b&gt;Ask&lt;/b&gt; Ben.")
+	if p := c.post(talk, url.Values{"do": {"note"}, "note": {strings.Repeat("ä", postern.MaxChatNote+1)}}); p.status != 422 {
+		t.Errorf("a long note is answered %d", p.status)
+	}
+	s.as(postern.Viewer)
+	if p := c.says(talk, "Pays late."); strings.Contains(p.body, "Save note") {
+		t.Error("a viewer can change the note")
+	}
+	for _, do := range []string{"note", "assign-me", "unassign"} {
+		if p := c.post(talk, url.Values{"do": {do}}); p.status != http.StatusForbidden {
+			t.Errorf("a viewer who does %s is answered %d", do, p.status)
+		}
 	}
 }
 

@@ -88,18 +88,61 @@ func (d overview) steps(r *http.Request, v visit, usage gateway.Usage, hooks gat
 
 // figures adds the charts that the caller may see, and a tile for each rate.
 func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) error {
+	device, span := postern.DeviceID(r.FormValue("device")), r.FormValue("span")
 	p, spans := lastHours(), gateway.LastDay()
-	view.Spans, view.Span = []page.Choice{
-		{Value: "/?span=hour", Label: "Last hour"}, {Value: "/", Label: "Last 24 hours"},
-		{Value: "/?span=month", Label: "Last 30 days"},
-	}, "/"
-	switch r.FormValue("span") {
-	case "hour":
-		p, spans, view.Span = lastMinutes(), gateway.LastHour(), "/?span=hour"
-	case "month":
-		p, spans, view.Span = lastDays(), gateway.LastMonth(), "/?span=month"
+	switch {
+	case span == "hour":
+		p, spans = lastMinutes(), gateway.LastHour()
+	case span == "month" && device == "": // of one device, only the last day is counted
+		p, spans = lastDays(), gateway.LastMonth()
+	default:
+		span = ""
+	}
+	spans.Device = device
+	d.spanChoices(view, span, device)
+	if err := d.chartsOf(r, v, span, device, view); err != nil {
+		return err
 	}
 	return errors.Join(d.messageFigures(r, v, p, spans, view), d.attemptFigures(r, v, p, spans, view))
+}
+
+// spanChoices adds the links to charts of other spans.
+func (overview) spanChoices(view *page.OverviewView, span string, device postern.DeviceID) {
+	path := func(span string) string {
+		asked := url.Values{}
+		if span != "" {
+			asked.Set("span", span)
+		}
+		if device != "" {
+			asked.Set("device", string(device))
+		}
+		if len(asked) == 0 {
+			return "/"
+		}
+		return "/?" + asked.Encode()
+	}
+	view.Spans, view.Span = []page.Choice{
+		{Value: path("hour"), Label: "Last hour"}, {Value: path(""), Label: "Last 24 hours"},
+	}, path(span)
+	if device == "" {
+		view.Spans = append(view.Spans, page.Choice{Value: path("month"), Label: "Last 30 days"})
+	}
+}
+
+// chartsOf adds the devices to choose from, if there are several.
+func (d overview) chartsOf(
+	r *http.Request, v visit, span string, device postern.DeviceID, view *page.OverviewView,
+) error {
+	if !v.may(postern.MessagesRead, postern.DevicesRead) {
+		return nil
+	}
+	names, err := d.deviceNames(r.Context(), v)
+	if len(names) > 1 || device != "" {
+		view.Of = page.ChartsOf{
+			Span: span, Device: string(device), Devices: append([]page.Choice{{Label: "All devices"}}, choices(names, string(device))...),
+		}
+	}
+	return err
 }
 
 func (d overview) messageFigures(r *http.Request, v visit, p period, s gateway.Spans, view *page.OverviewView) error {

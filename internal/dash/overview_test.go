@@ -144,6 +144,26 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	}
 }
 
+// With several devices, the charts can show the messages of one of them, in the last hour or day.
+func TestChartsOfOneDevice(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	one, other := s.linked(s.workspace(), "Support"), s.linked(s.workspace(), "Sales")
+	s.sent(one, postern.Sent)
+	s.received(other, "hi")
+	c.says("/", "1 message was sent, 1 received", "<option value=\""+string(other.ID)+"\">Sales</option>")
+	for _, span := range []string{"", "&span=hour", "&span=month"} {
+		p := c.says("/?device="+string(other.ID)+span, "0 messages were sent, 1 received")
+		if strings.Contains(p.body, "30 days") {
+			t.Errorf("charts of one device are offered for more than a day (%s)", span)
+		}
+	}
+	if p := c.get("/?device=dev_none"); p.status != http.StatusNotFound {
+		t.Errorf("an unknown device is answered %d", p.status)
+	}
+}
+
 func TestFiguresAreForThoseWhoMayReadWhatTheyAreOf(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,9 +29,7 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 		return err
 	}
 	view.Device = deviceOf(one)
-	for _, m := range list[max(0, len(list)-phoneMessages):] {
-		view.Messages = append(view.Messages, phoneMessage(one.ID, m))
-	}
+	showChats(r, one, list, &view)
 	sent, err := d.g.Messages.List(r.Context(), v.caller, gateway.MessageQuery{
 		Page: paging.Page{Limit: sentMessages}, DeviceID: one.ID, Direction: postern.Outbound,
 	})
@@ -46,6 +45,36 @@ func (d phones) showAs(w http.ResponseWriter, r *http.Request, v visit, status i
 		view.Faults = append(view.Faults, page.Choice{Value: kind, Label: faultWords(kind)})
 	}
 	return d.write(w, r, status, page.Phone(d.frame(r, v, "Simulated phone", "/devices"), view))
+}
+
+// showChats adds the chats of the phone, and the messages of the one that is open: the chosen one, or the one with the
+// newest message.
+func showChats(r *http.Request, one postern.Device, list []gateway.PhoneMessage, view *page.PhoneView) {
+	in := func(m gateway.PhoneMessage) string {
+		if m.From == string(one.PhoneNumber) || postern.NumberOfChat(m.To) == "" {
+			return m.To // which may be a group, a channel, or the status
+		}
+		return m.From
+	}
+	for _, m := range slices.Backward(list) {
+		if !slices.Contains(view.Chats, in(m)) && len(view.Chats) < phoneChats {
+			view.Chats = append(view.Chats, in(m))
+		}
+	}
+	if chat := r.FormValue("chat"); slices.Contains(view.Chats, chat) {
+		view.Chosen = chat
+	}
+	if view.Chat = view.Chosen; view.Chat == "" && len(view.Chats) > 0 {
+		view.Chat = view.Chats[0]
+	}
+	for _, m := range list {
+		if in(m) == view.Chat {
+			shown := phoneMessage(one.ID, m)
+			shown.Out = m.From == string(one.PhoneNumber)
+			view.Messages = append(view.Messages, shown)
+		}
+	}
+	view.Messages = view.Messages[max(0, len(view.Messages)-phoneMessages):]
 }
 
 // phoneMessage returns a message as the phone shows it.
@@ -66,7 +95,8 @@ func phoneMessage(device postern.DeviceID, m gateway.PhoneMessage) page.Message 
 }
 
 const (
-	phoneMessages = 50 // shown by the phone
+	phoneMessages = 50 // shown by the phone, of a chat
+	phoneChats    = 20
 	sentMessages  = 10
 )
 

@@ -25,6 +25,7 @@ type ChatQuery struct {
 	Archived *bool
 	Unread   bool   // only chats with unread messages
 	Label    string // only chats with a label of this id, which is that of one account
+	Assignee postern.UserID
 	Page     paging.Page
 }
 
@@ -46,7 +47,8 @@ func (g Chats) List(ctx context.Context, c access.Caller, q ChatQuery) (list pag
 	}
 	p, err := g.chats().List(ctx, c.Workspace(), chats.Query{
 		Devices: c.Key.Devices, DeviceID: q.DeviceID, Archived: q.Archived, Unread: q.Unread, Label: q.Label,
-		Below: below, Limit: cmp.Or(q.Page.Limit, paging.DefaultLimit),
+		Assignee: q.Assignee,
+		Below:    below, Limit: cmp.Or(q.Page.Limit, paging.DefaultLimit),
 	}, g.time())
 	if err != nil {
 		return list, err
@@ -72,6 +74,59 @@ func (g Chats) Get(
 		return one, noChat()
 	}
 	return g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
+}
+
+// Note returns what the people of the workspace have noted about a chat of a device.
+func (g Chats) Note(
+	ctx context.Context, c access.Caller, id postern.DeviceID, chat string,
+) (n postern.ChatNote, err error) {
+	if err := c.Permit(postern.MessagesRead); err != nil {
+		return n, err
+	}
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return n, err
+	}
+	if chat, err = postern.ParseChat(chat); err != nil {
+		return n, noChat()
+	}
+	return g.chats().Note(ctx, c.Workspace(), id, chat)
+}
+
+// Assign lets the member with an email address take care of a chat; for "", nobody does.
+func (g Chats) Assign(ctx context.Context, c access.Caller, id postern.DeviceID, chat, email string) error {
+	chat, err := g.notable(ctx, c, id, chat)
+	if err != nil {
+		return err
+	}
+	return g.chats().Assign(ctx, c.Workspace(), id, chat, strings.ToLower(strings.TrimSpace(email)))
+}
+
+// SetNote replaces the text that is noted about a chat.
+func (g Chats) SetNote(ctx context.Context, c access.Caller, id postern.DeviceID, chat, text string) error {
+	chat, err := g.notable(ctx, c, id, chat)
+	if err != nil {
+		return err
+	}
+	if text = strings.TrimSpace(text); utf8.RuneCountInString(text) > postern.MaxChatNote || !utf8.ValidString(text) ||
+		strings.ContainsRune(text, 0) {
+		return postern.Invalid("/note", "a note has at most %d characters of text", postern.MaxChatNote)
+	}
+	return g.chats().SetNote(ctx, c.Workspace(), id, chat, text)
+}
+
+// notable returns a chat about which the caller may note something.
+func (g Chats) notable(ctx context.Context, c access.Caller, id postern.DeviceID, chat string) (string, error) {
+	if err := c.Permit(postern.MessagesWrite); err != nil {
+		return "", err
+	}
+	if _, err := g.devices().get(ctx, c, id); err != nil {
+		return "", err
+	}
+	chat, err := postern.ParseChat(chat)
+	if err != nil {
+		return "", noChat()
+	}
+	return chat, nil
 }
 
 func noChat() error { return postern.Errorf(postern.NotFound, "the device has no such chat") }

@@ -76,16 +76,17 @@ func (g Statistics) EverSent(ctx context.Context, c access.Caller) (bool, error)
 type Spans struct {
 	Length time.Duration // a whole number of minutes
 	Number int
+	Device postern.DeviceID // the only one whose messages are counted, in the last day at most; "": all devices
 }
 
 // LastHour is the last hour, by the minute.
-func LastHour() Spans { return Spans{time.Minute, 60} }
+func LastHour() Spans { return Spans{Length: time.Minute, Number: 60} }
 
 // LastDay is the last day, by the hour.
-func LastDay() Spans { return Spans{time.Hour, 24} }
+func LastDay() Spans { return Spans{Length: time.Hour, Number: 24} }
 
 // LastMonth is the last 30 days in UTC, by the day.
-func LastMonth() Spans { return Spans{day, 30} }
+func LastMonth() Spans { return Spans{Length: day, Number: 30} }
 
 // starts returns when the periods begin, oldest first. The last one is still running.
 func (s Spans) starts(now postern.Time) []postern.Time {
@@ -105,13 +106,25 @@ func (g Statistics) MessageSpans(ctx context.Context, c access.Caller, s Spans) 
 		return nil, err
 	}
 	starts := s.starts(g.time())
-	list, err := g.db.Hours.MessageSpans(ctx, c.Workspace(), starts[0], s.Length)
+	list, err := g.messageSpans(ctx, c, s, starts[0])
 	return whole(
 		starts,
 		list,
 		func(m postern.MessageSpan) postern.Time { return m.Start },
 		func(at postern.Time) postern.MessageSpan { return postern.MessageSpan{Start: at} },
 	), err
+}
+
+func (g Statistics) messageSpans(
+	ctx context.Context, c access.Caller, s Spans, since postern.Time,
+) ([]postern.MessageSpan, error) {
+	if s.Device == "" {
+		return g.db.Hours.MessageSpans(ctx, c.Workspace(), since, s.Length)
+	}
+	if _, err := g.devices().get(ctx, c, s.Device); err != nil {
+		return nil, err
+	}
+	return g.db.Hours.DeviceSpans(ctx, c.Workspace(), s.Device, since, s.Length)
 }
 
 // AttemptSpans is MessageSpans for the attempts of deliveries to all endpoints.

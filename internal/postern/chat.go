@@ -21,7 +21,19 @@ type Chat struct {
 	Labels []Label `json:"labels" nullable:"false" doc:"The labels that the account has put on the chat, here or on its phone, by name."`
 
 	LatestMessage *Message `json:"latestMessage,omitempty" doc:"The newest message of the chat; absent if none is kept."`
+
+	Note ChatNote `json:"-"` // for the dashboard
 }
+
+// ChatNote is what the people of a workspace have noted about a chat. The network knows nothing of it.
+type ChatNote struct {
+	Assignee UserID // the member who takes care of it; "": nobody
+	Email    string // of the assignee
+	Text     string // of at most [MaxChatNote] characters
+}
+
+// MaxChatNote is the greatest length of a note about a chat.
+const MaxChatNote = 2000
 
 // Label is a label of an account, which puts it on chats.
 type Label struct {

@@ -441,7 +441,7 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 		if found, err := purgeFiles(t, id); err != nil || found {
 			return err
 		}
-		for _, table := range []string{"chat_timer", "chat_setting", "address_book", "label", "chat_label"} {
+		for _, table := range []string{"chat_timer", "chat_setting", "address_book", "label", "chat_label", "chat_note"} {
 			if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
 				return err
 			}

@@ -163,6 +163,15 @@ func (s Hours) MessageSpans(ctx context.Context, ws postern.WorkspaceID, since p
 	return s.messageSpans(ctx, `SELECT `+from+` GROUP BY 1 ORDER BY 1`, ws, since, span.Milliseconds())
 }
 
+// DeviceSpans is MessageSpans for one device, of the last day.
+func (s Hours) DeviceSpans(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, since postern.Time,
+	span time.Duration,
+) ([]postern.MessageSpan, error) {
+	return s.messageSpans(ctx, `SELECT minute - minute % CAST($4 AS BIGINT), `+sumOfMessages+` FROM message_minute
+		WHERE device_id = (SELECT id FROM device WHERE workspace_id = $1 AND id = $2) AND minute >= $3
+		GROUP BY 1 ORDER BY 1`, ws, id, since, span.Milliseconds())
+}
+
 func (s Hours) messageSpans(ctx context.Context, query string, args ...any) (list []postern.MessageSpan, err error) {
 	err = s.db.Rows(ctx, query, args, func(r *sql.Rows) error {
 		var s postern.MessageSpan

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,15 @@ func TestMessageHoursAreWhatTheRowsHave(t *testing.T) {
 					t.Errorf("counted %+v in a minute, the rows have %+v", s, want)
 				}
 			}
+			alone, err := db.Hours.DeviceSpans(t.Context(), d.WorkspaceID, d.ID, 0, time.Minute)
+			if err != nil || !slices.Equal(alone, minutes) {
+				t.Errorf("the only device has %+v (%v), its workspace %+v", alone, err, minutes)
+			}
+		}
+		other := devices[0]
+		none, err := db.Hours.DeviceSpans(t.Context(), devices[1].WorkspaceID, other.ID, 0, time.Minute)
+		if err != nil || len(none) > 0 {
+			t.Errorf("the device of another workspace has %+v (%v)", none, err)
 		}
 	})
 }

@@ -136,6 +136,10 @@ func TestFiguresAndTheNewestEventsAreLookedUpByIndexes(t *testing.T) {
 			_, err := db.Hours.MessageSpans(t.Context(), "w", testNow, time.Hour)
 			return err
 		},
+		"SEARCH message_minute USING PRIMARY KEY (device_id=? AND minute>?)": func() error {
+			_, err := db.Hours.DeviceSpans(t.Context(), "w", "d", testNow, time.Minute)
+			return err
+		},
 		"SEARCH endpoint_hour USING PRIMARY KEY (endpoint_id=? AND hour>?)": func() error {
 			_, err := db.Hours.AttemptSpans(t.Context(), "w", testNow, time.Hour)
 			return err

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -267,6 +268,71 @@ func TestConversationIsPutAway(t *testing.T) {
 	if c.Call("GET", path, nil, 200, &one); one.Archived || one.Muted {
 		t.Errorf("the chat is %+v", one)
 	}
+}
+
+// The inbox is used with the keys alone, a day is chosen in the reader's time, and a label is made and taken off.
+func TestInboxByKeyboard(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	c, device := b.linked(k)
+	const other = "+15559990000"
+	for _, from := range []string{other, contact} {
+		c.Call("POST", "/v1/sandbox/devices/"+string(device)+"/inbound", map[string]any{"from": from, "body": "Hello"}, 200, nil)
+	}
+	b.goTo("/messages/chats")
+	b.awaits(other)
+	b.awaits(contact)
+	on := func(number string) {
+		t.Helper()
+		b.until("the focus on "+number, func() bool {
+			at, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.activeElement.href ?? ''"))
+			b.must(err)
+			return strings.HasSuffix(at, url.PathEscape(number))
+		})
+	}
+	b.do(chromedp.Focus(chromedp.CSS("#q")), chromedp.KeyEvent(kb.ArrowDown))
+	on(contact)
+	b.do(chromedp.KeyEvent(kb.ArrowDown))
+	on(other)
+	inbound(c, device, "Are you there?")
+	b.awaits("Are you there?")
+	on(other)
+	opens := func(number, key string, with ...chromedp.KeyOption) {
+		t.Helper()
+		b.do(chromedp.KeyEvent(key, with...), chromedp.WaitVisible(chromedp.CSS(`#chats a[aria-current][href$="`+number+`"]`)))
+	}
+	opens(other, kb.Enter)
+	opens(contact, kb.ArrowUp, chromedp.KeyModifiers(chromedp.ModifierAlt))
+
+	b.opens("form [name=name]")
+	b.looks("chat-labels")
+	b.fill(`form [name="name"]`, "New customer")
+	b.press(`form:has([value="new-label"]) button`)
+	b.sees("The label was created and added.")
+	b.until("the label", func() bool { return b.number(`document.querySelectorAll("h1 ~ p .badge").length`) == 1 })
+	b.opens("button[value=unlabel]")
+	b.press(`button[value="unlabel"]`)
+	b.sees("The label was removed.")
+
+	b.goTo("/messages/chats")
+	b.opens("#from")
+	b.number(`(() => {
+		const from = document.querySelector("#from")
+		from.value = "2026-07-01"
+		from.dispatchEvent(new Event("input", { bubbles: true }))
+		from.dispatchEvent(new Event("change", { bubbles: true }))
+		return 0
+	})()`)
+	ahead := b.number(`0 - new Date(2026, 6, 1).getTimezoneOffset()`)
+	b.until("the messages of these days", func() bool {
+		asked, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("location.search"))
+		b.must(err)
+		return strings.Contains(asked, fmt.Sprintf("from=2026-07-01&fromOffset=%d", ahead))
+	})
+	b.awaits("Hello")
+	b.looks("inbox-days")
 }
 
 // Beside an open conversation there is the inbox, which marks it, follows what arrives, and finds messages while the reader

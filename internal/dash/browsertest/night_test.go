@@ -12,10 +12,22 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// waitingAtNight is how many messages wait for the device that is cut off.
+const waitingAtNight = 300
+
 // One device is cut off with messages that wait, one is in conflict, one was logged out, and the only endpoint fails.
-// The first page, which stays open, names each of them with a button, and the buttons end them.
+// The first page, which stays open, names each of them with its age and a button, and the buttons end them.
 func TestNight(t *testing.T) {
 	t.Parallel()
+	for name, size := range map[string][2]int64{"laptop": {1280, 900}, "phone": {390, 844}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			night(t, "night-"+name, size)
+		})
+	}
+}
+
+func night(t *testing.T, name string, size [2]int64) {
 	k := testkit.Start(t)
 	h := receive(t)
 	h.greets.Store(true)
@@ -28,18 +40,25 @@ func TestNight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	looks := func(when string) {
+		t.Helper()
+		b.looks(name + when)
+		b.do(chromedp.EmulateViewport(size[0], size[1]))
+	}
 	c.Call(http.MethodPatch, "/v1/devices/"+string(cut), map[string]any{"name": "Cut off"}, http.StatusOK, nil)
 	torn, gone := c.Link("+15550003333"), c.Link("+15550004444")
 	c.Call(http.MethodPost, "/v1/webhooks", map[string]any{"url": h.URL, "description": "CRM"}, http.StatusCreated, nil)
+	b.do(chromedp.EmulateViewport(size[0], size[1]))
 	b.goTo("/")
 	b.awaits("All is well")
 	b.awaits("3 devices up")
-	b.looks("night-before")
+	looks("-before")
+	b.number("window.stays = 1")
 
 	h.status.Store(http.StatusServiceUnavailable)
 	fault(string(c.Device(cut).PhoneNumber), "offline:3600")
 	c.Await(cut, postern.Disconnected)
-	for range 3 {
+	for range waitingAtNight {
 		c.Call(http.MethodPost, "/v1/messages", map[string]any{
 			"deviceId": cut, "to": "+15005550003", "body": "Hello", "whenDisconnected": "queue",
 		}, http.StatusAccepted, nil)
@@ -47,13 +66,19 @@ func TestNight(t *testing.T) {
 	fault("+15550003333", "conflict")
 	fault("+15550004444", "logout")
 	for _, text := range []string{
-		"Cut off is not connected", "3 messages wait.", torn.Name + " is connected elsewhere", gone.Name + " was logged out",
+		"Cut off is not connected", "300 messages wait.", torn.Name + " is connected elsewhere", gone.Name + " was logged out",
 		"Webhook CRM is failing", "attempts failed.", "4 problems", "3 of 3 devices down", "1 of 1 webhooks failing",
-		"3 messages waiting, the oldest for",
+		"300 messages waiting, the oldest for",
 	} {
 		b.awaits(text)
 	}
-	b.looks("night")
+	if n := b.number(`document.querySelectorAll("#attention li:has(time[data-ago]):has(button)").length`); n != 4 {
+		t.Errorf("%d of 4 problems have an age and a button", n)
+	}
+	if b.number("window.stays ?? 0") != 1 {
+		t.Error("the page was loaded again")
+	}
+	looks("")
 
 	row := func(kind, id string) string { return "#trouble-" + kind + "-" + id + " button" }
 	fault(string(c.Device(cut).PhoneNumber), "offline:0")
@@ -71,7 +96,7 @@ func TestNight(t *testing.T) {
 	b.goTo("/")
 	b.awaits("All is well")
 	b.awaits("3 devices up")
-	b.looks("night-after")
+	looks("-after")
 }
 
 // A page says that its connection to the server is lost, and that it is back.

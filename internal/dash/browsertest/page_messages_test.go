@@ -71,7 +71,9 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 	}
 	return []sample{
 		{"messages-none", Messages(f, MessagesView{Devices: devices})},
-		{"messages-refused", Messages(f, MessagesView{Find: Field{"!", "Enter words."}, Devices: devices})},
+		{"messages-refused", Messages(f, MessagesView{
+			Find: Field{"!", "Enter words."}, Devices: devices, Days: DayRange{Until: Day{Field: Field{"x", "Enter a date."}}},
+		})},
 		{
 			"messages",
 			Messages(f, MessagesView{
@@ -136,6 +138,9 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 		{"chats-all", Chats(f, ChatsView{Devices: devices, Show: "unread", Chats: []Message{unread, in}, Beside: true, Open: "dev_1/x"})},
 		{"chats-found", Chats(f, ChatsView{Devices: devices, Find: "gate", Found: []Message{in, failed}})},
 		{"chats-wrong", Chats(f, ChatsView{Devices: devices, Find: "?", Wrong: "Enter words, a phone number, or a message ID."})},
+		{"chats-days", Chats(f, ChatsView{
+			Devices: devices, Status: "failed", Days: DayRange{From: Day{Field: Field{Value: "2026-11-21"}}}, Found: []Message{failed},
+		})},
 		{"chat-down", ChatPage(f, ChatView{
 			Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Newest: true, Send: true, Down: "Support is not connected.",
 			Draft: Draft{Key: "K"},
@@ -146,6 +151,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 				Device: "dev_1", DeviceName: "Support", Chat: "+15551234567", Name: "Ada",
 				Messages: []Message{in, out, failed, other}, Older: "/messages/chats/dev_1/x?after=x", Newest: true,
 				Send: true, Draft: Draft{Key: "K", Body: Field{"", "Write something."}}, Settings: true, Archived: true,
+				Labels: []LabelOn{{"1", "New customer", true}, {"2", "Order", false}},
 			}),
 		},
 		{"chat-kinds", ChatPage(f, kindsView(in, out))},

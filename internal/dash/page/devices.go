@@ -158,7 +158,10 @@ type DeviceFormView struct {
 // PhoneView is the simulated phone of a device.
 type PhoneView struct {
 	Device
-	Messages []Message     // the newest last
+	Chats    []string      // numbers, and the ids of other chats; the one with the newest message first
+	Chat     string        // the one that is open
+	Chosen   string        // Chat, if the reader has chosen it; "": the page follows the newest message
+	Messages []Message     // of it, the newest last
 	Sent     []SentMessage // by the device, the newest first
 	From     Field         // of the contact who writes
 	Body     Field
@@ -172,6 +175,15 @@ type PhoneView struct {
 	Question, Options                   string
 	Many                                bool // of the options can be chosen
 	Video, Group                        bool // the call
+}
+
+// chatPath is the page with another chat open.
+func (v PhoneView) chatPath(chat string) string {
+	to := "/devices/" + query(v.ID) + "/phone"
+	if chat != "" {
+		to += "?chat=" + query(chat)
+	}
+	return local(to)
 }
 
 // Absences lists how long a simulated phone can be offline, in seconds.

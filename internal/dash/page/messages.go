@@ -13,11 +13,23 @@ type MessagesView struct {
 	Devices    []Choice
 	Direction  string
 	Status     string
+	Days       DayRange
 	Messages   []Message
 	More       string // where the next page is; "": this is the last
 	Export     string // the path of the same list as a file
 	ExportRows string // its row limit
 	Send       bool   // the person may write
+}
+
+// DayRange chooses messages by the day on which they were created.
+type DayRange struct{ From, Until Day }
+
+func (d DayRange) chosen() bool { return d.From.Value != "" || d.Until.Value != "" }
+
+// Day is a field with a date.
+type Day struct {
+	Field
+	Offset string // minutes by which the reader's time is ahead of UTC when the day begins, or ends; "": 0
 }
 
 // Message is one, as lists and conversations show it.
@@ -53,6 +65,7 @@ type Message struct {
 	Archived  bool     // in a list of conversations
 	Muted     bool     // in a list of conversations
 	Labels    []string // in a list of conversations: those of the conversation
+	Assignee  string   // likewise: the email address of the member who takes care of it
 }
 
 // May is what the person may do with a message.
@@ -176,8 +189,10 @@ func (v MessageFormView) faults() []fault {
 type ChatsView struct {
 	Device  string // id of the chosen one; "": all
 	Devices []Choice
-	Show    string    // "unread", "archived"; "": all
+	Show    string    // "unread", "mine", "archived"; "": all
 	Find    string    // what is searched for; "": nothing
+	Status  string    // of the messages that are searched for; "": any
+	Days    DayRange  // of these messages
 	Wrong   string    // why it cannot be searched for
 	People  []Contact // with a name that was searched for
 	Found   []Message // in place of the conversations, if something is searched for
@@ -189,11 +204,17 @@ type ChatsView struct {
 	Open    string    // the chatKey of that conversation
 }
 
+// Searches reports whether messages are searched for.
+func (v ChatsView) Searches() bool { return v.Find != "" || v.filtered() }
+
+// filtered reports whether messages are searched for by more than words.
+func (v ChatsView) filtered() bool { return v.Status != "" || v.Days.chosen() }
+
 // chatKey identifies a conversation among those of all devices.
 func chatKey(device, chat string) string { return device + "/" + chat }
 
 func shownChats() []Choice {
-	return []Choice{{"", "All"}, {"unread", "Unread"}, {"archived", "Archived"}}
+	return []Choice{{"", "All"}, {"unread", "Unread"}, {"mine", "Assigned to me"}, {"archived", "Archived"}}
 }
 
 // ChatView is a conversation.
@@ -213,8 +234,19 @@ type ChatView struct {
 	Settings   bool      // the person may mark the conversation as read, archive and mute it
 	Archived   bool
 	Muted      bool
-	Mode       string // what is done with About: "reply", "edit", "vote", "delete", or "options" to choose; "": nothing
+	Labels     []LabelOn // of the account
+	Assignee   string    // email address of the member who takes care of it; "": nobody
+	Mine       bool      // that is the reader
+	Note       string    // what members have noted
+	Mode       string    // what is done with About: "reply", "edit", "vote", "delete", or "options" to choose; "": nothing
 	About      Message
+}
+
+// LabelOn is a label that can be put on a conversation.
+type LabelOn struct {
+	ID   string
+	Name string
+	On   bool
 }
 
 // Attachment is a file that was uploaded and is not sent yet.

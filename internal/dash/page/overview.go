@@ -14,6 +14,14 @@ type OverviewView struct {
 	Charts []Chart
 	Spans  []Choice // paths of the page with charts of other spans
 	Span   string   // the path of the spans that are shown
+	Of     ChartsOf
+}
+
+// ChartsOf is whose messages charts show.
+type ChartsOf struct {
+	Span    string // the form's name of the spans that are shown
+	Device  string // "": all devices
+	Devices []Choice
 }
 
 // UsageView is what a workspace may use, and does.

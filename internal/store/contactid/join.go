@@ -169,5 +169,16 @@ func moveTimer(t *db.Tx, id postern.DeviceID, from, to string) error {
 		t.Exec(`INSERT INTO chat_label (device_id, chat_id, label_id)
 			SELECT device_id, $3, label_id FROM chat_label WHERE device_id = $1 AND chat_id = $2
 			ON CONFLICT (device_id, chat_id, label_id) DO NOTHING`, id, from, to),
-		t.Exec(`DELETE FROM chat_label WHERE device_id = $1 AND chat_id = $2`, id, from))
+		t.Exec(`DELETE FROM chat_label WHERE device_id = $1 AND chat_id = $2`, id, from), moveNote(t, id, from, to))
+}
+
+// moveNote moves what is noted about a chat to another one. If both have a text, there are both.
+func moveNote(t *db.Tx, id postern.DeviceID, from, to string) error {
+	err := t.Exec(`INSERT INTO chat_note (workspace_id, device_id, chat_id, assignee, note)
+		SELECT workspace_id, device_id, $3, assignee, note FROM chat_note WHERE device_id = $1 AND chat_id = $2
+		ON CONFLICT (device_id, chat_id) DO UPDATE SET
+		assignee = CASE WHEN chat_note.assignee = '' THEN excluded.assignee ELSE chat_note.assignee END,
+		note = CASE WHEN chat_note.note = '' OR excluded.note = '' THEN chat_note.note || excluded.note
+		ELSE chat_note.note || CAST($4 AS TEXT) || excluded.note END`, id, from, to, "\n")
+	return errors.Join(err, t.Exec(`DELETE FROM chat_note WHERE device_id = $1 AND chat_id = $2`, id, from))
 }

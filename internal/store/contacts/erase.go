@@ -123,6 +123,8 @@ func (t Table) remove(ctx context.Context, s *store.Store, e erasing, hurry bool
 				e.ws, e.name),
 			tx.Exec(`DELETE FROM chat_label WHERE chat_id = $2 AND device_id IN (SELECT id FROM device WHERE workspace_id = $1)`,
 				e.ws, e.name),
+			tx.Exec(`DELETE FROM chat_note WHERE chat_id = $2 AND device_id IN (SELECT id FROM device WHERE workspace_id = $1)`,
+				e.ws, e.name),
 			tx.Exec(`DELETE FROM erasure WHERE workspace_id = $1 AND name = $2 AND at = $3`, e.ws, e.name, e.at))
 	}))
 }
