@@ -109,8 +109,9 @@
     const links = [...list.querySelectorAll('a')]
     const search = document.getElementById(list.dataset.moves)
     if (e.altKey) {
-      if (e.target.value) return // somebody is writing
-      const to = links[links.findIndex((a) => a.hasAttribute('aria-current')) + step]
+      if (e.target.value || e.target.matches('input, select')) return // somebody writes or chooses
+      const rows = [...list.querySelectorAll('li a')]
+      const to = rows[rows.findIndex((a) => a.hasAttribute('aria-current')) + step]
       if (!to) return
       e.preventDefault()
       to.click()

@@ -93,8 +93,8 @@ func (d *core) admitUser(ctx context.Context, user postern.UserID) error {
 }
 
 // refreshes is how many times as many parts of pages as pages may be asked for in a minute: an open page asks for up to
-// three of them each time something changes.
-const refreshes = 4
+// three of them each time something changes, and somebody may have ten pages open while something always does.
+const refreshes = 8
 
 // admitMember counts a request for the person, and then for the workspace. Files are counted
 // apart from pages, because a page may show many, and so are the parts that open pages ask for by themselves.

@@ -358,6 +358,7 @@ func (d chats) addSettings(r *http.Request, v visit, view *page.ChatView) error 
 		return err
 	}
 	view.Archived, view.Muted, view.Settings = c.Archived, c.Muted, v.may(postern.MessagesWrite)
+	view.Notable = err == nil && view.Settings
 	note, err := d.g.Chats.Note(r.Context(), v.caller, postern.DeviceID(view.Device), view.Chat)
 	if err != nil {
 		return err
@@ -426,11 +427,24 @@ func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said str
 // newLabel makes a label and puts it on the conversation.
 func (d chats) newLabel(r *http.Request, v visit) error {
 	device, chat := chatIn(r)
-	made, err := d.g.Labels.Create(r.Context(), v.caller, device, strings.TrimSpace(r.PostFormValue("name")), 0, nil)
+	label, err := d.labelNamed(r, v, device, strings.TrimSpace(r.PostFormValue("name")))
 	if err == nil {
-		_, err = d.g.Labels.Put(r.Context(), v.caller, device, chat, made.Value.ID, true)
+		_, err = d.g.Labels.Put(r.Context(), v.caller, device, chat, label.ID, true)
 	}
 	return err
+}
+
+// labelNamed returns the label with a name. If there is none, it makes one.
+func (d chats) labelNamed(r *http.Request, v visit, device postern.DeviceID, name string) (postern.Label, error) {
+	all, err := d.g.Labels.List(r.Context(), v.caller, device)
+	if err != nil {
+		return postern.Label{}, err
+	}
+	if i := slices.IndexFunc(all, func(l postern.Label) bool { return l.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	made, err := d.g.Labels.Create(r.Context(), v.caller, device, name, 0, nil)
+	return made.Value, err
 }
 
 func isImpossible(err error) bool {

@@ -2,7 +2,6 @@ package dash
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -103,7 +102,10 @@ func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) err
 	if err := d.chartsOf(r, v, span, device, view); err != nil {
 		return err
 	}
-	return errors.Join(d.messageFigures(r, v, p, spans, view), d.attemptFigures(r, v, p, spans, view))
+	if err := d.messageFigures(r, v, p, spans, view); err != nil || device != "" {
+		return err // webhooks are not those of a device
+	}
+	return d.attemptFigures(r, v, p, spans, view)
 }
 
 // spanChoices adds the links to charts of other spans.
@@ -127,6 +129,16 @@ func (overview) spanChoices(view *page.OverviewView, span string, device postern
 	if device == "" {
 		view.Spans = append(view.Spans, page.Choice{Value: path("month"), Label: "Last 30 days"})
 	}
+}
+
+// of says whose messages are counted, if they are those of one device.
+func of(c page.ChartsOf) string {
+	for _, one := range c.Devices {
+		if c.Device != "" && one.Value == c.Device {
+			return ", of " + one.Label
+		}
+	}
+	return ""
 }
 
 // chartsOf adds the devices to choose from, if there are several.
@@ -158,7 +170,7 @@ func (d overview) messageFigures(r *http.Request, v visit, p period, s gateway.S
 		sent, delivered = sent+m.Sent, delivered+m.Delivered
 	}
 	view.Tiles = append(view.Tiles, page.Tile{
-		Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words,
+		Label: "Messages delivered", Value: rate(delivered, sent), Note: "in " + p.words + of(view.Of),
 	})
 	view.Charts = append(view.Charts, messagesChart(list, p), deliveredChart(list, p))
 	return nil

@@ -57,12 +57,15 @@ func showChats(r *http.Request, one postern.Device, list []gateway.PhoneMessage,
 		return m.From
 	}
 	for _, m := range slices.Backward(list) {
-		if !slices.Contains(view.Chats, in(m)) && len(view.Chats) < phoneChats {
+		if !slices.Contains(view.Chats, in(m)) {
 			view.Chats = append(view.Chats, in(m))
 		}
 	}
 	if chat := r.FormValue("chat"); slices.Contains(view.Chats, chat) {
 		view.Chosen = chat
+	}
+	if view.Chats = view.Chats[:min(len(view.Chats), phoneChats)]; view.Chosen != "" && !slices.Contains(view.Chats, view.Chosen) {
+		view.Chats = append(view.Chats, view.Chosen)
 	}
 	if view.Chat = view.Chosen; view.Chat == "" && len(view.Chats) > 0 {
 		view.Chat = view.Chats[0]
@@ -218,7 +221,11 @@ func (d phones) back(w http.ResponseWriter, r *http.Request, err error, notice s
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, notice, pathOf(deviceIn(r))+"/phone")
+	to := pathOf(deviceIn(r)) + "/phone"
+	if chat := r.PostFormValue("chat"); chat != "" {
+		to += "?chat=" + url.QueryEscape(chat)
+	}
+	return d.done(w, r, notice, to)
 }
 
 func (d phones) deliver(w http.ResponseWriter, r *http.Request, v visit) error {

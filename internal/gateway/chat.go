@@ -126,7 +126,8 @@ func (g Chats) notable(ctx context.Context, c access.Caller, id postern.DeviceID
 	if err != nil {
 		return "", noChat()
 	}
-	return chat, nil
+	_, err = g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
+	return chat, err
 }
 
 func noChat() error { return postern.Errorf(postern.NotFound, "the device has no such chat") }

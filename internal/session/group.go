@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"postern/internal/gateway"
 	"postern/internal/network"
@@ -21,7 +22,11 @@ func (l asked) groupRequest(ctx context.Context, r requests.Request) (any, error
 	g := l.session.Groups()
 	switch gateway.GroupAction(r.Kind) {
 	case gateway.GroupGet:
-		return l.seen(ctx, in.ChatID, postern.GroupNotice{})
+		g, err := l.seen(ctx, in.ChatID, postern.GroupNotice{})
+		if isBehind(err) { // notices record it
+			err = nil
+		}
+		return g, err
 	case gateway.GroupCreate:
 		return l.createGroup(ctx, in)
 	case gateway.GroupChange:
@@ -106,7 +111,44 @@ func (n *notices) recordIf(before int, put func() error) (recorded bool, err err
 	return true, put()
 }
 
-// seen reads a group, and records it as n. If it cannot be recorded, because of too many notices, a notice records it.
+// shown reads a group, and records it as n: at once, or else later.
+func (l asked) shown(ctx context.Context, chat string, n postern.GroupNotice) (postern.Group, error) {
+	g, err := l.seen(ctx, chat, n)
+	if isBehind(err) {
+		l.e.running.Go(func() { l.record(chat, n) })
+		err = nil
+	}
+	return g, err
+}
+
+// isBehind reports whether notices keep what was read from being recorded.
+func isBehind(err error) bool { return errors.Is(err, errNoticed) || errors.Is(err, network.ErrBehind) }
+
+// patiently calls f until notices no longer keep it from recording what it reads, or the connection ends.
+func (l *liveSession) patiently(f func() error) error {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		err := f()
+		if !isBehind(err) {
+			return err
+		}
+		if postern.Sleep(l.ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// record reads a group until it could record it as n.
+func (l asked) record(chat string, n postern.GroupNotice) {
+	err := l.patiently(func() error {
+		_, err := l.seen(context.WithoutCancel(l.ctx), chat, n)
+		return err
+	})
+	if err != nil && l.ctx.Err() == nil {
+		l.e.log.Warn("a group of the account is not known as it is now", "device", l.id, "error", err)
+	}
+}
+
+// seen reads a group, and records it as n. If notices keep it from recording the group, the error says so.
 func (l asked) seen(ctx context.Context, chat string, n postern.GroupNotice) (g postern.Group, err error) {
 	err = l.notices.read(
 		func() error { g, err = l.session.Groups().Get(ctx, chat); return err },
@@ -114,9 +156,6 @@ func (l asked) seen(ctx context.Context, chat string, n postern.GroupNotice) (g 
 			n.ChatID, n.Seen = g.ChatID, &g
 			return l.note(ctx, n)
 		})
-	if errors.Is(err, errNoticed) || errors.Is(err, network.ErrBehind) {
-		err = nil
-	}
 	return g, err
 }
 
@@ -159,7 +198,7 @@ func (l asked) createGroup(ctx context.Context, in gateway.GroupInput) (any, err
 func (l asked) link(ctx context.Context, in gateway.GroupInput) error {
 	err := l.session.Groups().Link(ctx, in.CommunityID, in.ChatID, in.Linked)
 	if err == nil {
-		_, read := l.seen(ctx, in.ChatID, postern.GroupNotice{By: l.own(ctx)})
+		_, read := l.shown(ctx, in.ChatID, postern.GroupNotice{By: l.own(ctx)})
 		l.afterEffect(read)
 	}
 	return err
@@ -172,7 +211,7 @@ func (l asked) changeGroup(ctx context.Context, in gateway.GroupInput) (any, err
 	if err := l.session.Groups().Change(ctx, in.ChatID, in.Change); err != nil {
 		return nil, err
 	}
-	g, err := l.seen(ctx, in.ChatID, postern.GroupNotice{By: l.own(ctx)})
+	g, err := l.shown(ctx, in.ChatID, postern.GroupNotice{By: l.own(ctx)})
 	if err != nil {
 		l.afterEffect(err)
 		return nil, errEffectUnknown
@@ -236,7 +275,7 @@ func (l asked) joinGroup(ctx context.Context, code string) (any, error) {
 		return nil, err
 	}
 	answer := gateway.JoinedGroup{ChatID: chat, Status: "joined"}
-	_, err = l.seen(ctx, chat, postern.GroupNotice{By: l.own(ctx), Joins: true})
+	_, err = l.shown(ctx, chat, postern.GroupNotice{By: l.own(ctx), Joins: true})
 	if errors.Is(err, network.ErrGroupForbids) || errors.Is(err, network.ErrNoSuchGroup) {
 		answer.Status = "requested"
 		return answer, nil
@@ -248,10 +287,7 @@ func (l asked) joinGroup(ctx context.Context, code string) (any, error) {
 // reread records a group of which a notice does not say what it is like: the account was added to it, or others have
 // changed it.
 func (l asked) reread(n postern.GroupNotice) {
-	ctx := context.WithoutCancel(l.ctx)
-	if _, err := l.seen(ctx, n.ChatID, postern.GroupNotice{By: n.By, Joins: n.Entered}); err != nil && l.ctx.Err() == nil {
-		l.e.log.Warn("a group of the account is not known as it is now", "device", l.id, "error", err)
-	}
+	l.record(n.ChatID, postern.GroupNotice{By: n.By, Joins: n.Entered})
 }
 
 // listGroups records all groups of an account that was linked since they were last listed.
@@ -266,14 +302,18 @@ func (l *liveSession) listGroups() {
 	}
 	listed, err := l.e.g.Sessions.GroupsListed(l.ctx, d)
 	if err == nil && !listed {
-		var list []postern.Group
-		err = l.notices.read(
-			func() error { list, err = l.session.Groups().Joined(l.ctx); return err },
-			func() error { return l.e.g.Sessions.ListGroups(context.WithoutCancel(l.ctx), d, list) })
+		err = l.patiently(func() error { return l.list(d) })
 	}
 	if err == nil {
 		l.listed.Store(true)
 	} else if l.ctx.Err() == nil {
 		l.e.log.Warn("the groups of a device are not listed yet", "device", l.id, "error", err)
 	}
+}
+
+func (l *liveSession) list(d postern.Device) (err error) {
+	var list []postern.Group
+	return l.notices.read(
+		func() error { list, err = l.session.Groups().Joined(l.ctx); return err },
+		func() error { return l.e.g.Sessions.ListGroups(context.WithoutCancel(l.ctx), d, list) })
 }

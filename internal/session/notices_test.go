@@ -1,9 +1,13 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+
+	"postern/internal/network"
 )
 
 func TestWhatIsReadOfGroupsIsNotOlderThanTheirNotices(t *testing.T) {
@@ -59,4 +63,24 @@ func TestGroupsThatAlwaysChangeAreNotRecorded(t *testing.T) {
 	if err := n.read(func() error { return broken }, nil); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+func TestGroupsAreReadAgainUntilTheyAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		l := &liveSession{ctx: ctx}
+		tries := 0
+		outcomes := []error{errNoticed, network.ErrBehind, errNoticed, nil}
+		err := l.patiently(func() error {
+			tries++
+			return outcomes[tries-1]
+		})
+		if err != nil || tries != 4 {
+			t.Errorf("after %d tries: %v", tries, err)
+		}
+		end()
+		if err := l.patiently(func() error { return errNoticed }); !errors.Is(err, errNoticed) {
+			t.Errorf("after the connection: %v", err)
+		}
+	})
 }

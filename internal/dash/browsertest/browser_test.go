@@ -86,7 +86,21 @@ func start(t *testing.T, url string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
+	return tabIn(t, shared, url, chromedp.WithNewBrowserContext())
+}
+
+// another opens one more page in the same browser.
+func (b *browser) another() *browser {
+	b.t.Helper()
+	tab := tabIn(b.t, b.ctx, b.url)
+	b.t.Cleanup(tab.judge)
+	return tab
+}
+
+// tabIn opens a page in a browser, or, with an option, in a new one.
+func tabIn(t *testing.T, parent context.Context, url string, with ...chromedp.ContextOption) *browser {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(parent, with...)
 	t.Cleanup(cancel)
 	if deadline, ok := t.Deadline(); ok { // of go test: a visit that hangs says where it was
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-10*time.Second))

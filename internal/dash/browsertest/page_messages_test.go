@@ -62,6 +62,7 @@ func messageSamples(frame func(title, current string) Frame, at time.Time) []sam
 	unread := other
 	unread.Unread, unread.Labels = 12, []string{"New customer", strings.Repeat("A long name ", 8), "and 3 more"}
 	put := other // away
+	put.Chat = "lid:123456789012346"
 	put.Archived, put.Muted = true, true
 	way := []WayStep{
 		{Title: "Accepted", Text: "It is kept here.", At: at, Kind: "done"},

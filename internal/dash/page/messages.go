@@ -26,6 +26,22 @@ type DayRange struct{ From, Until Day }
 
 func (d DayRange) chosen() bool { return d.From.Value != "" || d.Until.Value != "" }
 
+func (d DayRange) wrong() bool { return d.From.Error != "" || d.Until.Error != "" }
+
+// words are the days as a button shows them.
+func (d DayRange) words() string {
+	switch from, until := straight(d.From.Value), straight(d.Until.Value); {
+	case from == "" && until == "":
+		return "Any day"
+	case until == "":
+		return "From " + from
+	case from == "":
+		return "Until " + until
+	default:
+		return from + " to " + until
+	}
+}
+
 // Day is a field with a date.
 type Day struct {
 	Field
@@ -238,6 +254,7 @@ type ChatView struct {
 	Assignee   string    // email address of the member who takes care of it; "": nobody
 	Mine       bool      // that is the reader
 	Note       string    // what members have noted
+	Notable    bool      // the person may assign it and note something
 	Mode       string    // what is done with About: "reply", "edit", "vote", "delete", or "options" to choose; "": nothing
 	About      Message
 }

@@ -249,7 +249,7 @@ func onPhone(v PhoneView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			for _, m := range v.Messages {
-				var templ_7745c5c3_Var10 = []any{"max-w-[88%] rounded-2xl px-3 py-1.5", templ.KV("ms-auto rounded-ee-sm bg-primary/20", m.Out), templ.KV("me-auto rounded-es-sm bg-base-100", !m.Out)}
+				var templ_7745c5c3_Var10 = []any{"max-w-[88%] rounded-2xl px-3 py-1.5", templ.KV("ms-auto rounded-ee-sm bg-[color-mix(in_oklab,var(--color-primary)_12%,var(--color-base-100))]", m.Out), templ.KV("me-auto rounded-es-sm bg-base-100", !m.Out)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var10...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

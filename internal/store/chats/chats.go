@@ -55,10 +55,10 @@ const (
 	described = ` SELECT c.device_id, c.chat_id, c.newest, c.unread, coalesce(s.archived, 0), coalesce(s.muted_until, 0),
 		CASE WHEN c.newest > d.history_from AND d.deleted_at = 0 AND ($5 = '' OR EXISTS (SELECT 1 FROM chat_label k
 		JOIN label l ON l.device_id = k.device_id AND l.label_id = k.label_id
-		WHERE k.device_id = c.device_id AND k.chat_id = c.chat_id AND k.label_id = $5)) THEN 1 ELSE 0 END, ` + noted + `
+		WHERE k.device_id = c.device_id AND k.chat_id = c.chat_id AND k.label_id = $5)) THEN 1 ELSE 0 END, ` + assigned + `
 		FROM page c JOIN device d ON d.id = c.device_id AND d.workspace_id = $1
 		LEFT JOIN chat_setting s ON s.device_id = c.device_id AND s.chat_id = c.chat_id
-		LEFT JOIN chat_note n ON n.device_id = c.device_id AND n.chat_id = c.chat_id` + notedFrom + ` ORDER BY c.newest DESC`
+		LEFT JOIN chat_note n ON n.device_id = c.device_id AND n.chat_id = c.chat_id` + assignedBy + ` ORDER BY c.newest DESC`
 )
 
 // row is a chat without its message.
@@ -137,7 +137,7 @@ var errFull = errors.New("the page is full")
 func scan(r *sql.Rows) (one row, err error) {
 	var archived, current int
 	err = r.Scan(&one.DeviceID, &one.ChatID, &one.place, &one.UnreadCount, &archived, &one.muted, &current,
-		&one.Note.Assignee, &one.Note.Email, &one.Note.Text)
+		&one.Note.Assignee, &one.Note.Email)
 	one.Archived, one.current = archived == 1, current == 1
 	return one, err
 }

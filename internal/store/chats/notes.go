@@ -9,10 +9,10 @@ import (
 	"postern/internal/postern"
 )
 
-// noted selects a [postern.ChatNote] of table n. Who is no longer a member takes care of nothing.
+// assigned selects who takes care of a chat, of table n. Who is no longer a member takes care of nothing.
 const (
-	noted     = `coalesce(a.user_id, ''), coalesce(u.email, ''), coalesce(n.note, '')`
-	notedFrom = ` LEFT JOIN member a ON a.user_id = n.assignee AND a.workspace_id = n.workspace_id
+	assigned   = `coalesce(a.user_id, ''), coalesce(u.email, '')`
+	assignedBy = ` LEFT JOIN member a ON a.user_id = n.assignee AND a.workspace_id = n.workspace_id
 		LEFT JOIN users u ON u.id = a.user_id`
 )
 
@@ -20,7 +20,7 @@ const (
 func (t Table) Note(
 	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat string,
 ) (n postern.ChatNote, err error) {
-	err = t.db.One(ctx, `SELECT `+noted+` FROM chat_note n`+notedFrom+`
+	err = t.db.One(ctx, `SELECT `+assigned+`, n.note FROM chat_note n`+assignedBy+`
 		WHERE n.workspace_id = $1 AND n.device_id = $2 AND n.chat_id = $3`, ws, id, chat).Scan(&n.Assignee, &n.Email, &n.Text)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -40,8 +40,9 @@ func (t Table) Assign(
 		if chat, err = current(tx, id, chat); err != nil {
 			return err
 		}
-		return tx.Exec(`INSERT INTO chat_note (workspace_id, device_id, chat_id, assignee) VALUES ($1, $2, $3, $4)
+		err = tx.Exec(`INSERT INTO chat_note (workspace_id, device_id, chat_id, assignee) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (device_id, chat_id) DO UPDATE SET assignee = excluded.assignee`, ws, id, chat, user)
+		return errors.Join(err, removeEmpty(tx, id, chat))
 	}))
 }
 
@@ -64,7 +65,13 @@ func (t Table) SetNote(ctx context.Context, ws postern.WorkspaceID, id postern.D
 		if err != nil {
 			return err
 		}
-		return tx.Exec(`INSERT INTO chat_note (workspace_id, device_id, chat_id, note) VALUES ($1, $2, $3, $4)
+		err = tx.Exec(`INSERT INTO chat_note (workspace_id, device_id, chat_id, note) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (device_id, chat_id) DO UPDATE SET note = excluded.note`, ws, id, chat, text)
+		return errors.Join(err, removeEmpty(tx, id, chat))
 	}))
+}
+
+// removeEmpty removes what is noted about a chat if that is nothing.
+func removeEmpty(tx *db.Tx, id postern.DeviceID, chat string) error {
+	return tx.Exec(`DELETE FROM chat_note WHERE device_id = $1 AND chat_id = $2 AND assignee = '' AND note = ''`, id, chat)
 }
