@@ -41,6 +41,7 @@ const sampler = `(() => {
 // While messages arrive, nine pages in three browsers follow: in the end, each shows the last one. The log says how far
 // they were behind, and what they cost. Figures for the roadmap: -flood 60s -flood-rate 1000 -v.
 func TestPagesFollowAFlood(t *testing.T) {
+	t.Parallel()
 	k := testkit.Start(t)
 	first := open(t, k.URL())
 	first.setUp(k.SetUpURL())
@@ -66,7 +67,7 @@ func TestPagesFollowAFlood(t *testing.T) {
 	shown := pour(t, k.Gateway(), device)
 	behind := make([][]int, len(pages))
 	for i, b := range pages {
-		behind[i] = b.numbers("window.lags.slice(10)")
+		behind[i] = b.numbers("window.lags")
 	}
 	var list struct {
 		Data []struct {
@@ -79,6 +80,9 @@ func TestPagesFollowAFlood(t *testing.T) {
 		b.until("the newest message on "+followed[i%len(followed)].path, func() bool { return b.number("newest()") >= last })
 	}
 	for i, lags := range behind {
+		if len(lags) == 0 {
+			continue // too short for a sample
+		}
 		slices.Sort(lags)
 		t.Logf("%s: the newest thing was %d ms old in the median, %d ms in the 95th percentile, at most %d ms",
 			followed[i%len(followed)].path, lags[len(lags)/2], lags[len(lags)*95/100], lags[len(lags)-1])
