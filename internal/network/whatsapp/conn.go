@@ -242,11 +242,11 @@ func (c *conn) stores(ctx context.Context, u network.Update) bool {
 	return err == nil
 }
 
-// turn writes an empty stanza, and returns when its turn to be written has come. It is for a connection that writes
-// nothing any more.
+// turn returns once whatsmeow has finished the frame that it is writing. It queues an empty stanza behind that frame; the
+// stream must already refuse writes, so the stanza is not sent, and the error says only that.
 func (c *conn) turn() {
 	//nolint:staticcheck // nothing else waits for the turn
-	_ = c.cli.DangerousInternals().SendNode(context.Background(), waBinary.Node{Tag: "iq"})
+	_ = c.cli.DangerousInternals().SendNode(c.cli.BackgroundEventCtx, waBinary.Node{Tag: "iq"})
 }
 
 // undecoded sees that whatsmeow could not read a frame, and skips it. A frame that cannot be
