@@ -220,11 +220,12 @@ type EventPage struct {
 func (s Events) List(ctx context.Context, ws postern.WorkspaceID, f EventFilter, after int64,
 	limit int,
 ) (p EventPage, err error) {
-	last, n, err := s.scan(ctx, ws, after)
+	scan := f.scan(limit)
+	last, n, err := s.scan(ctx, ws, after, scan)
 	if err != nil {
 		return p, err
 	}
-	return s.page(ctx, ws, f, span{after, last, last, n == logScan}, "", limit)
+	return s.page(ctx, ws, f, span{after, last, last, n == scan}, "", limit)
 }
 
 // Before returns the log of a workspace before a position, newest first, down to the
@@ -234,13 +235,14 @@ func (s Events) Before(ctx context.Context, ws postern.WorkspaceID, f EventFilte
 ) (p EventPage, err error) {
 	var first int64
 	var n int
+	scan := f.scan(limit)
 	err = s.look(ctx, `SELECT coalesce(min(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position < $2 AND position > $4 ORDER BY position DESC
-		LIMIT $3 + 0) scanned`, []any{ws, before, logScan, floor}, &first, &n)
+		LIMIT $3 + 0) scanned`, []any{ws, before, scan, floor}, &first, &n)
 	if err != nil {
 		return p, err
 	}
-	return s.page(ctx, ws, f, span{first - 1, before - 1, first, n == logScan}, " DESC", limit)
+	return s.page(ctx, ws, f, span{first - 1, before - 1, first, n == scan}, " DESC", limit)
 }
 
 // span is the part of the log that one page may read: after the position after, up to last.
@@ -282,12 +284,21 @@ func (s Events) page(ctx context.Context, ws postern.WorkspaceID, f EventFilter,
 
 var errPageFull = errors.New("a page is full")
 
-// scan returns the last position that one page may read after a position, and the number of
-// events up to it.
-func (s Events) scan(ctx context.Context, ws postern.WorkspaceID, after int64) (last int64, n int, err error) {
+// scan returns how many events a page of at most limit entries reads: without a filter, each of them is an entry.
+func (f EventFilter) scan(limit int) int {
+	if f.Types == nil && f.Devices == nil {
+		return limit + 1
+	}
+	return logScan
+}
+
+// scan returns the last of the next most positions of the log, and how many there are.
+func (s Events) scan(
+	ctx context.Context, ws postern.WorkspaceID, after int64, most int,
+) (last int64, n int, err error) {
 	err = s.look(ctx, `SELECT coalesce(max(position), $2), count(*) FROM
 		(SELECT position FROM event WHERE workspace_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0) scanned`,
-		[]any{ws, after, logScan}, &last, &n)
+		[]any{ws, after, most}, &last, &n)
 	return last, n, err
 }
 

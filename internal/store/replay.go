@@ -152,7 +152,7 @@ func (s Replays) end(ctx context.Context, id postern.ReplayID, now postern.Time)
 func (s Replays) replayed(ctx context.Context, r postern.Replay,
 	e postern.Endpoint,
 ) (list []loggedEvent, upTo int64, err error) {
-	upTo, n, err := Events(s).scan(ctx, r.WorkspaceID, r.Position)
+	upTo, n, err := Events(s).scan(ctx, r.WorkspaceID, r.Position, logScan)
 	if err != nil {
 		return nil, 0, err
 	}
