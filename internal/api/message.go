@@ -268,7 +268,7 @@ type messagesInput struct {
 	Type      postern.Kind     `query:"type" enum:"text,image,video,audio,voice,document,sticker,location,contact,poll,liveLocation,event,call,unsupported" doc:"Only messages of this kind."`
 	Direction string           `query:"direction" enum:"inbound,outbound" doc:"Only messages of this direction."`
 	Status    string           `query:"status" pattern:"^[a-z]+(,[a-z]+)*$" doc:"Only messages in one of these states, separated by commas: scheduled, queued, sending, sent, delivered, read, played, failed, expired, canceled, received." example:"queued,sending"`
-	Text      string           `query:"q" maxLength:"200" doc:"Only messages that contain all of these words: in the text, the name of a file, or the names of a place, contact or poll. The last word may be the beginning of one. Capital letters and accents make no difference. New messages are found after about a second." example:"invoice"`
+	Text      string           `query:"q" maxLength:"200" doc:"Only messages that contain all of these words: in the text, the name of a file, the names of a place, contact or poll, or the values of the metadata. The last word may be the beginning of one. Capital letters and accents make no difference. New messages are found after about a second." example:"invoice"`
 	Since     string           `query:"since" format:"date-time" doc:"Only messages created at this time or later." example:"2026-11-21T09:00:00.000Z"`
 	Archived  bool             `query:"archived" doc:"Only messages of numbers that a device was linked to before. Other lists do not contain them." example:"false"`
 	Until     string           `query:"until" format:"date-time" doc:"Only messages created before this time." example:"2026-11-22T09:00:00.000Z"`

@@ -1,5 +1,10 @@
 package postern
 
+import (
+	"maps"
+	"slices"
+)
+
 // MessageStatus is the state of a message. It only moves forward.
 type MessageStatus string
 
@@ -176,6 +181,11 @@ type Message struct {
 	FromBusiness string // the verified name of the sender; stored with the contact only
 
 	Trace string // that it belongs to, as a traceparent header; "" for none
+}
+
+// Texts returns the texts by which a message is found: those of its content and the values of its metadata.
+func (m Message) Texts() []string {
+	return slices.AppendSeq(m.Content.Texts(), maps.Values(m.Metadata))
 }
 
 // Directions and sources of a message.

@@ -333,7 +333,7 @@ func (s Messages) newest(ctx context.Context, ws postern.WorkspaceID, q MessageS
 			return p, false, err
 		}
 		for i, m := range some.Messages {
-			if words.Match(words.Of(m.Content.Texts()...), list, open) {
+			if words.Match(words.Of(m.Texts()...), list, open) {
 				p.Messages, p.places = append(p.Messages, m), append(p.places, some.places[i])
 			}
 		}
@@ -418,7 +418,7 @@ func (s Messages) readWords(ctx context.Context, where string, place int64) (lis
 			m, err := scanMessage(withTail{r, []any{&w.n}})
 			w.workspace, w.kind, w.text = m.WorkspaceID, m.Content.Kind, m.Content.Text
 			if m.About == "" {
-				w.words = words.Of(m.Content.Texts()...)
+				w.words = words.Of(m.Texts()...)
 				size += len(w.text)
 			}
 			list = append(list, w)

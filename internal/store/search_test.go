@@ -341,7 +341,11 @@ func TestSearchFindsWords(t *testing.T) {
 		receiveTexts(t, db, d, slices.Repeat([]string{"nothing of interest"}, wordChunk)...) // more than one chunk
 		receive(d, "a", "Your invoice is naïve: 発票 'quoted' \"twice\" & | ! :* \\")
 		receive(foreign, "f", "invoice")
-		receive(d, "b", "Another Invoice, please")
+		labeled := inboundOf(d, "b", "lid:1", "Another Invoice, please")
+		labeled.Message.Metadata = map[string]string{"order": "4711-B", "by": "Zoë"}
+		if err := db.Messages.RecordInbound(t.Context(), labeled); err != nil {
+			t.Fatal(err)
+		}
 		receive(d, "g", "nothing")
 		early := inboundOf(d, "h", "lid:1", "changed before its words were written")
 		early.Message.Content.Kind, early.Message.About = postern.KindEdit, "g"
@@ -354,7 +358,7 @@ func TestSearchFindsWords(t *testing.T) {
 		}
 		for query, want := range map[string][]string{
 			"invoice": {"b", "a"}, "INVOICE please": {"b"}, "inv": {"b", "a"}, "inv ": nil, "naive invoice": {"a"}, "票": {"a"},
-			"quoted twice": {"a"}, "'": nil, "absent": nil, "invoice absent": nil, "nothing of interest invoice": nil,
+			"4711": {"b"}, "zoe invoice": {"b"}, "order": nil, "quoted twice": {"a"}, "'": nil, "absent": nil, "invoice absent": nil, "nothing of interest invoice": nil,
 		} {
 			if query == "'" {
 				continue // without a word, the filter selects all
