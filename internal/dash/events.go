@@ -64,7 +64,8 @@ func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
 }
 
-// newer returns the events after a position, newest first, for a page that is open.
+// newer returns the events after a position, newest first, for a page that is open. If they are more than a page, it
+// returns the newest: a page that follows a busy log shows what happens now.
 func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, place, more, err := d.g.Events.New(r.Context(), v.caller, eventQuery(r))
 	if postern.ReasonOf(err) == postern.EventsExpired { // the page was asleep for longer than events are kept
@@ -79,19 +80,32 @@ func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
+	slices.Reverse(list)
+	view := page.EventsView{Behind: more && len(list) < paging.DefaultLimit} // a filter reads only a part of the log
+	if more && !view.Behind {
+		if list, place, view.Passed, err = d.passed(r, v); err != nil {
+			return err
+		}
+	}
 	var names map[postern.DeviceID]string
 	if len(list) > 0 {
 		if names, err = d.deviceNames(r.Context(), v); err != nil {
 			return err
 		}
 	}
-	slices.Reverse(list)
-	return d.write(
-		w, r, http.StatusOK,
-		page.NewEvents(page.EventsView{
-			Newer: eventsPath(r, "/events/new", place), Behind: more, Events: eventsOf(list, v, names),
-		}),
-	)
+	view.Newer, view.Events = eventsPath(r, "/events/new", place), eventsOf(list, v, names)
+	return d.write(w, r, http.StatusOK, page.NewEvents(view))
+}
+
+// passed returns the newest events, the end of the log, and the path of the events before them.
+func (d events) passed(r *http.Request, v visit) (list []gateway.LoggedEvent, end, before string, err error) {
+	q := eventQuery(r)
+	q.Page.Cursor = ""
+	newest, err := d.g.Events.Recent(r.Context(), v.caller, q)
+	if newest.Next != "" {
+		before = eventsPath(r, "/events", newest.Next)
+	}
+	return newest.Data, newest.End, before, err
 }
 
 // loggedPatterns are the event types that the log can be filtered by. webhook.disabled is

@@ -10,7 +10,8 @@ type EventsView struct {
 	Devices []Choice
 	Events  []Event // newest first
 	Newer   string  // the path of newer events; "": the page does not follow the log
-	Behind  bool    // newer events exist already
+	Behind  bool    // the rest of the log has to be read as well
+	Passed  string  // the path of events that an open page leaves out, as they came too fast; "": there are none
 	Newest  string  // the path of the newest events
 	More    string  // the path of older ones; "": there are none
 }
@@ -28,8 +29,7 @@ type Event struct {
 // eventsHeld is the number of events on a page that follows the log.
 const eventsHeld = 200
 
-// pace is the poll interval for newer events: short if some exist already, so that a page does
-// not fall behind a busy log.
+// pace is when newer events are asked for: soon if the rest of the log has to be read.
 func (v EventsView) pace() string {
 	if v.Behind {
 		return "load delay:200ms, news from:body, every 10s"
