@@ -250,14 +250,20 @@ func (d *core) frame(r *http.Request, v visit, title, current string) page.Frame
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
 		Entries:   entries(v.caller.Member),
 	}
-	if !knownIn(r.Context()).poll { // a poll swaps only a part of a page, perhaps in another tab
-		f.Notice = d.sessions.PopString(r.Context(), keyNotice)
+	if f.Part = isPart(r); f.Part {
+		return f // perhaps in another tab than the one that is to show the notice
 	}
+	f.Notice = d.sessions.PopString(r.Context(), keyNotice)
 	f.More = len(v.list) == people.MenuSize
 	for _, m := range v.list {
 		f.Workspaces = append(f.Workspaces, page.Workspace{ID: string(m.WorkspaceID), Name: m.Workspace})
 	}
 	return f
+}
+
+// isPart tells that a page that is open asks for a part of itself.
+func isPart(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("HX-Request") != "" && r.Header.Get("HX-History-Restore-Request") == ""
 }
 
 func word(s string) string {

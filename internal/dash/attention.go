@@ -15,31 +15,20 @@ import (
 	"postern/internal/sse"
 )
 
-// health returns the line about the workspace's state that every page shows.
+// health returns the line about the workspace's state that every page shows, and for home, the rest of what it shows.
 func (d overview) health(w http.ResponseWriter, r *http.Request, v visit) error {
 	a, err := d.attention(r, v)
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusOK, page.HealthBar(a))
-}
-
-// troubles returns the list of what is wrong, for a page that is open.
-func (d overview) troubles(w http.ResponseWriter, r *http.Request, v visit) error {
-	a, err := d.attention(r, v)
+	if r.FormValue("home") == "" {
+		return d.write(w, r, http.StatusOK, page.HealthBar(a))
+	}
+	b, err := d.boardOf(r, v)
 	if err != nil {
 		return err
 	}
-	return d.write(w, r, http.StatusOK, page.Attention(a))
-}
-
-// board returns the state of each device and each webhook, for a page that is open.
-func (d overview) board(w http.ResponseWriter, r *http.Request, v visit) error {
-	view, err := d.boardOf(r, v)
-	if err != nil {
-		return err
-	}
-	return d.write(w, r, http.StatusOK, page.Board(view))
+	return d.write(w, r, http.StatusOK, page.HomeParts(a, b))
 }
 
 // boardOf returns what the board shows; nothing to those who may not see messages.

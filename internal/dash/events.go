@@ -97,10 +97,13 @@ func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.NewEvents(view))
 }
 
+// passing is how many of the events that come faster than they are read a page shows at a time.
+const passing = 20
+
 // passed returns the newest events, the end of the log, and the path of the events before them.
 func (d events) passed(r *http.Request, v visit) (list []gateway.LoggedEvent, end, before string, err error) {
 	q := eventQuery(r)
-	q.Page.Cursor = ""
+	q.Page = paging.Page{Limit: passing}
 	newest, err := d.g.Events.Recent(r.Context(), v.caller, q)
 	if newest.Next != "" {
 		before = eventsPath(r, "/events", newest.Next)

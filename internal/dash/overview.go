@@ -43,7 +43,9 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		{Label: "Messages sent this month", Value: number(usage.Messages.Used), Note: "of " + number(usage.Messages.Limit)},
 		{Label: "Linked devices", Value: number(usage.Devices.Used), Note: "of " + number(usage.Devices.Limit)},
 	}, view.Tiles...)
-	return d.write(w, r, http.StatusOK, page.Overview(d.frame(r, v, "Overview", "/"), view))
+	f := d.frame(r, v, "Overview", "/")
+	f.Health = &view.Attention
+	return d.write(w, r, http.StatusOK, page.Overview(f, view))
 }
 
 // steps are the first steps in a new workspace. Members who may not see keys cannot take any of

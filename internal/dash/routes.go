@@ -56,8 +56,6 @@ func (d *dash) routes() {
 	d.sure("POST /account/second/passkeys/{id}/remove", d.factors.remove)
 	d.sure("POST /account/second/recovery", d.factors.newRecoveryCodes)
 	d.member("GET /{$}", d.overview.show, usageRead, devicesRead)
-	d.member("GET /attention", d.overview.troubles, usageRead, devicesRead)
-	d.member("GET /board", d.overview.board, usageRead, devicesRead, messagesRead)
 	d.member("GET /health", d.overview.health, usageRead, devicesRead)
 	d.member("GET /live", d.overview.live, usageRead)
 	d.member("GET /find", d.overview.find)

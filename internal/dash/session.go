@@ -109,7 +109,7 @@ const rewriting = time.Minute
 // remembering adds a place for the request's login session to its context.
 func remembering(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		k := &known{poll: r.Method == http.MethodGet && r.Header.Get("HX-Request") != "" || isFile(r) || isStream(r)}
+		k := &known{poll: isPart(r) || isFile(r) || isStream(r)}
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), knownKey{}, k)))
 	})
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -284,18 +285,18 @@ func (g Events) Recent(ctx context.Context, c access.Caller, q EventQuery) (Rece
 		found.End = r.cursor("events", r.at)
 		r.at++
 	}
-	found.List, err = r.back(ctx)
+	found.List, err = r.back(ctx, cmp.Or(q.Page.Limit, paging.DefaultLimit))
 	return found, err
 }
 
 // back reads the page before the reader's position. Events below the log's floor, which
 // retention is removing, are not part of the log.
-func (r *LogReader) back(ctx context.Context) (paging.List[LoggedEvent], error) {
+func (r *LogReader) back(ctx context.Context, limit int) (paging.List[LoggedEvent], error) {
 	floor, _, err := r.g.db.Events.Floor(ctx, r.ws)
 	if err != nil {
 		return paging.List[LoggedEvent]{}, err
 	}
-	p, err := r.g.db.Events.Before(ctx, r.ws, r.filter, r.at, floor, paging.DefaultLimit)
+	p, err := r.g.db.Events.Before(ctx, r.ws, r.filter, r.at, floor, limit)
 	list := paging.List[LoggedEvent]{Data: shown(p.Entries)}
 	if p.More {
 		list.Next = r.cursor("recent", p.Last)

@@ -33,8 +33,6 @@ var elsewhere = map[string]string{
 	"/account/identities/connect":    "leads to a provider: TestSignInByOIDC",
 	"/operator/people/{id}/password": "TestOperator",
 	"/events/new":                    "a part of a page",
-	"/attention":                     "a part of a page",
-	"/board":                         "a part of a page",
 	"/find":                          "a part of a page",
 	"/webhooks/{id}/backlog":         "a part of a page",
 	"/webhooks/{id}/replay/failed":   "a part of a page",

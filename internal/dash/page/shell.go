@@ -17,6 +17,9 @@ type Frame struct {
 	Email      string      // the person's
 	Role       string      // the person's in this workspace, as a word: "Owner"
 	Notice     string      // the result of the last action, shown once; "": none
+	Part       bool        // a page that is open asks for a part of itself: it needs no navigation
+
+	Health *AttentionView // what the page shows of its workspace's state; nil: the page asks for a line about it
 }
 
 // Entry is a line of the navigation.

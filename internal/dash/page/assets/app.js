@@ -244,11 +244,9 @@
   const localize = () => {
     for (const t of document.querySelectorAll('time[data-local]')) {
       const when = new Date(t.dateTime)
-      if (Number.isNaN(when.getTime())) continue
-      const text = (forms[t.dataset.exact] ?? written).format(when)
-      if (t.textContent === text) continue
+      if (t.textContent === t.local || Number.isNaN(when.getTime())) continue
       t.title = t.dateTime
-      t.textContent = text
+      t.textContent = t.local = (forms[t.dataset.exact] ?? written).format(when)
     }
   }
   localize()
@@ -280,6 +278,7 @@
       if (b.textContent !== `${n} ${what}`) b.textContent = `${n} ${what}`
     }
   }
+  badge()
   document.addEventListener('htmx:after:swap', () => { cut(); localize(); age(); badge() })
 
   // The palette opens with Ctrl+K, or with a button, and is moved through with the arrow keys.
@@ -362,6 +361,13 @@
   const rests = (e) => e.detail.ctx.sourceElement?.closest('[data-paused]')
   const first = (e) => e.detail.ctx.sourceElement?.getAttribute('hx-trigger') === 'load' // it is not asked for again
   document.addEventListener('htmx:before:request', (e) => { if (document.hidden && !first(e) || rests(e)) e.preventDefault() })
+  // A part that has not changed is not drawn again.
+  document.addEventListener('htmx:before:swap', (e) => {
+    const { target, text, sourceElement } = e.detail.ctx
+    if (!(target instanceof Element) || !sourceElement?.getAttribute('hx-trigger')?.includes('news')) return
+    if (target.shownText === text) e.preventDefault()
+    target.shownText = text
+  })
   // A reload throws away what somebody is writing, and takes the place of the page that a form leads to.
   const sent = () => document.querySelector('form[data-sent]')
   const typed = () => [...document.querySelectorAll('textarea, input:not([type=hidden])')]
