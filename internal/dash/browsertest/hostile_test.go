@@ -76,10 +76,10 @@ func TestT13HostileTextNeverRuns(t *testing.T) {
 	h.walk("events", "/events?type=message.received", 10)
 	h.walk("audit", "/people/audit", 4)
 	h.walk("people", "/people", 1)
-	for _, id := range h.some(devices, 20) {
+	for _, id := range h.some(devices, 10) {
 		h.read("device", "/devices/"+id)
 	}
-	for _, id := range h.some(hooks, 20) {
+	for _, id := range h.some(hooks, 10) {
 		h.read("webhook", "/webhooks/"+id)
 		h.read("webhook form", "/webhooks/"+id+"/edit")
 	}
