@@ -49,7 +49,7 @@ func pages(t *testing.T) (list []figure) {
 // pagePaths lists the pages. The names in braces are replaced.
 func pagePaths() []string {
 	return []string{
-		"/", "/?span=month", "/?span=hour", "/board", "/attention", "/health", "/usage", "/events", "/events?type=device.*", "/events?device={device}",
+		"/", "/?span=month", "/?span=hour", "/health", "/health?home=1", "/usage", "/events", "/events?type=device.*", "/events?device={device}",
 		"/messages", "/messages?q={chat}", "/messages?device={device}", "/messages?device={device}&q={chat}",
 		"/messages?status=failed", "/messages?status=read",
 		"/messages?direction=outbound", "/messages?q=ordinary",
