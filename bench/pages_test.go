@@ -104,7 +104,6 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 		}
 		devices = append(devices, d)
 	}
-	b.quietEndpoints(t)
 	inParallel(64, func(n int) error {
 		for i := n; i < pageMessages; i += 64 {
 			b := *b
@@ -125,6 +124,7 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 			t.Fatal(err)
 		}
 	}
+	b.quietEndpoints(t) // each event reads the endpoints of its workspace, so they come after the messages
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	p := people.New(people.Options{DB: b.db, Box: b.box})
 	h = dash.Handler(dash.Options{

@@ -483,9 +483,16 @@ func TestPollsLeaveANoticeToThePerson(t *testing.T) {
 	t.Parallel()
 	c := newSite(t).setUp()
 	p := c.post("/devices", url.Values{"name": {"shop"}})
-	c.want(c.do(http.MethodGet, "/devices", nil, "HX-Request", "true"), http.StatusOK, "")
+	part := c.do(http.MethodGet, "/devices", nil, "HX-Request", "true")
+	if c.want(part, http.StatusOK, ""); strings.Contains(part.body, "<nav") || !strings.Contains(part.body, `id="devices"`) {
+		t.Errorf("the part is %s", part.body)
+	}
 	if page := c.get(p.header.Get("Location")); !strings.Contains(page.body, "The device was added") {
 		t.Error("a poll took the notice")
+	}
+	back := c.do(http.MethodGet, "/devices", nil, "HX-Request", "true", "HX-History-Restore-Request", "true")
+	if !strings.Contains(back.body, "<nav") {
+		t.Error("who goes back gets only a part of a page")
 	}
 }
 

@@ -64,8 +64,9 @@ func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
 }
 
-// newer returns the events after a position, newest first, for a page that is open. If they are more than a page, it
-// returns the newest: a page that follows a busy log shows what happens now.
+// newer returns the events after a position, newest first, for a page that is open. If more came than fit on a page, it
+// returns the newest, so that a page that follows a busy log shows what happens now. With a filter it does not: the
+// newest part of the log may have no event that matches.
 func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 	list, place, more, err := d.g.Events.New(r.Context(), v.caller, eventQuery(r))
 	if postern.ReasonOf(err) == postern.EventsExpired { // the page was asleep for longer than events are kept
@@ -81,8 +82,9 @@ func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 		return nil
 	}
 	slices.Reverse(list)
-	view := page.EventsView{Behind: more && len(list) < paging.DefaultLimit} // a filter reads only a part of the log
-	if more && !view.Behind {
+	all := r.FormValue("type") == "" && r.FormValue("device") == ""
+	view := page.EventsView{Behind: more && !all}
+	if more && all {
 		if list, place, view.Passed, err = d.passed(r, v); err != nil {
 			return err
 		}

@@ -59,16 +59,18 @@ func TestEventsAreListedNewestFirstAndFollowed(t *testing.T) {
 	c.want(c.get(next), http.StatusNoContent, "")
 }
 
-// A page that follows a busy log shows the newest events, and leads to those that it left out.
+// A page that follows a busy log shows the newest events, and leads to those that it left out. With a filter, it shows
+// all of them, and asks for the rest at once.
 func TestPageOfABusyLogShowsItsEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
 	d := s.linked(s.workspace(), "Support")
-	next := link(t, c.get("/events"), newer)
+	next, some := link(t, c.get("/events"), newer), link(t, c.get("/events?type=message.received"), newer)
 	for i := range 51 {
 		s.received(d, fmt.Sprint("number ", i, "."))
 	}
+	c.says(some, "number 0.", "number 49.", `hx-trigger="load delay:200ms, news from:body, every 10s"`)
 	part := c.says(next, "number 50.", "number 31.", "Show what came before")
 	if strings.Contains(part.body, "number 30.") {
 		t.Error("the part has more events than it is to have")

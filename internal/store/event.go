@@ -292,7 +292,7 @@ func (f EventFilter) scan(limit int) int {
 	return logScan
 }
 
-// scan returns the last of the next most positions of the log, and how many there are.
+// scan returns the last of up to most positions of the log after one, and how many there are.
 func (s Events) scan(
 	ctx context.Context, ws postern.WorkspaceID, after int64, most int,
 ) (last int64, n int, err error) {

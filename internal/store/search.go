@@ -418,8 +418,9 @@ func (s Messages) readWords(ctx context.Context, where string, place int64) (lis
 			m, err := scanMessage(withTail{r, []any{&w.n}})
 			w.workspace, w.kind, w.text = m.WorkspaceID, m.Content.Kind, m.Content.Text
 			if m.About == "" {
-				w.words = words.Of(m.Texts()...)
-				size += len(w.text)
+				texts := m.Texts()
+				w.words = words.Of(texts...)
+				size += len(strings.Join(texts, ""))
 			}
 			list = append(list, w)
 			return err

@@ -170,31 +170,6 @@ func TestUpgradeOfSecretsAndReasons(t *testing.T) {
 	})
 }
 
-// The words of earlier messages are written again if they have metadata.
-func TestUpgradeFindsMetadata(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
-		opts := e.empty(t)
-		labeled := strings.Replace(oldMessage("msg_2", "outbound", "api", "sent", 2), "'{}'", `'{"order":"4711"}'`, 1)
-		fill(t, atVersion(t, opts, 99), []string{
-			`INSERT INTO workspace (id, name, plan, created_at) VALUES ('ws_1', 'acme', 'growth', 1)`,
-			`INSERT INTO device (id, workspace_id, name, mode, status, status_reason, desired, account, phone_number,
-				display_name, metadata, created_at, linked_at, connected_at, last_seen_at, sequence, last_event_at, deleted_at)
-				VALUES ('dev_1', 'ws_1', 'd', 'sandbox', 'connected', '', 'connect', 'a', '+15550001111', '', '{}', 1, 1, 1,
-				1, 0, 0, 0)`,
-			oldMessage("msg_1", "outbound", "api", "sent", 1), labeled,
-			`UPDATE word_place SET n = (SELECT max(n) FROM message)`,
-		})
-		db := reopen(t, opts)
-		indexAll(t, db)
-		if got := finds(t, db, "ws_1", MessageSearch{Text: "4711"}, 10); !slices.Equal(got, []string{"msg_2"}) {
-			t.Errorf("found are %q", got)
-		}
-		if n := count(t, db, `SELECT count(*) FROM word_change`); n != 0 {
-			t.Errorf("%d messages are noted still", n)
-		}
-	})
-}
-
 // oldReasons are devices and attempts with the reasons of earlier releases, each named like the
 // reason that replaces it.
 func oldReasons() (list []string) {

@@ -189,7 +189,9 @@ const usables = `(() => {
 	})
 	window.reached = new Set()
 	document.addEventListener('focusin', (e) => {
-		const s = getComputedStyle(e.target)
+		const s = getComputedStyle(e.target), cut = e.target.closest('.rows > li')?.getBoundingClientRect()
+		const out = parseFloat(s.outlineOffset) + parseFloat(s.outlineWidth)
+		if (cut && s.outlineStyle !== 'none' && e.target.getBoundingClientRect().left - out < cut.left) return // it is not drawn
 		if (s.outlineStyle !== 'none' || s.boxShadow !== 'none') reached.add(e.target).add(e.target.type === 'radio' ? e.target.name : null)
 	})
 	return usables.length

@@ -1390,7 +1390,7 @@ func ChatPage(f Frame, v ChatView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Send && v.Newest {
+			if v.Send && v.Newest && !f.Part {
 				templ_7745c5c3_Err = writing(v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

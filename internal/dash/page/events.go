@@ -10,7 +10,7 @@ type EventsView struct {
 	Devices []Choice
 	Events  []Event // newest first
 	Newer   string  // the path of newer events; "": the page does not follow the log
-	Behind  bool    // the rest of the log has to be read as well
+	Behind  bool    // the log has further events, or further parts in which events may match
 	Passed  string  // the path of events that an open page leaves out, as they came too fast; "": there are none
 	Newest  string  // the path of the newest events
 	More    string  // the path of older ones; "": there are none
@@ -29,7 +29,7 @@ type Event struct {
 // eventsHeld is the number of events on a page that follows the log.
 const eventsHeld = 200
 
-// pace is when newer events are asked for: soon if the rest of the log has to be read.
+// pace is when newer events are asked for: soon if there may be some already.
 func (v EventsView) pace() string {
 	if v.Behind {
 		return "load delay:200ms, news from:body, every 10s"

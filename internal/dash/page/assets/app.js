@@ -361,11 +361,11 @@
   const rests = (e) => e.detail.ctx.sourceElement?.closest('[data-paused]')
   const first = (e) => e.detail.ctx.sourceElement?.getAttribute('hx-trigger') === 'load' // it is not asked for again
   document.addEventListener('htmx:before:request', (e) => { if (document.hidden && !first(e) || rests(e)) e.preventDefault() })
-  // A part that has not changed is not drawn again.
+  // A part that has not changed since it was brought is not drawn again.
   document.addEventListener('htmx:before:swap', (e) => {
     const { target, text, sourceElement } = e.detail.ctx
-    if (!(target instanceof Element) || !sourceElement?.getAttribute('hx-trigger')?.includes('news')) return
-    if (target.shownText === text) e.preventDefault()
+    const again = sourceElement?.getAttribute('hx-trigger')?.includes('news')
+    if (again && target.shownText === text) e.preventDefault()
     target.shownText = text
   })
   // A reload throws away what somebody is writing, and takes the place of the page that a form leads to.
