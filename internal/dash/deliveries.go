@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"postern/internal/dash/page"
@@ -98,7 +99,8 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 	}
 	view := page.DeliveryView{
 		Webhook: string(e.ID), URL: e.URL, Delivery: deliveryOf(l.Delivery),
-		Body: indented(l.Body), Hidden: d.hidden(v, l),
+		Logged: v.may(postern.EventsRead) && !strings.HasPrefix(string(l.Type), "webhook."),
+		Body:   indented(l.Body), Hidden: d.hidden(v, l),
 		Headers: []page.Header{
 			{Name: "Content-Type", Value: "application/json"}, {Name: "webhook-id", Value: string(l.EventID)},
 		},

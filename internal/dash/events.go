@@ -64,6 +64,44 @@ func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Events(d.frame(r, v, "Events", "/events"), view))
 }
 
+func eventPath(id postern.EventID) string { return "/events/" + url.PathEscape(string(id)) }
+
+// show shows an event and what has become of it at each webhook.
+func (d events) show(w http.ResponseWriter, r *http.Request, v visit) error {
+	e, err := d.g.Events.Get(r.Context(), v.caller, postern.EventID(r.PathValue("id")))
+	if err != nil {
+		return err
+	}
+	names, err := d.deviceNames(r.Context(), v)
+	if err != nil {
+		return err
+	}
+	view := page.EventView{Event: eventOf(e.LoggedEvent, v, names), Most: gateway.MostOfEvent}
+	if view.Hooks = v.may(postern.WebhooksRead); view.Hooks {
+		if view.Deliveries, err = d.posted(r, v, e.Deliveries); err != nil {
+			return err
+		}
+	}
+	return d.write(w, r, http.StatusOK, page.EventPage(d.frame(r, v, "Event", "/events"), view))
+}
+
+// posted names the webhooks of deliveries.
+func (d events) posted(r *http.Request, v visit, deliveries []postern.Delivery) (list []page.Posted, err error) {
+	for _, one := range deliveries {
+		hook, err := d.g.Webhooks.Get(r.Context(), v.caller, one.EndpointID)
+		if postern.ReasonOf(err) == postern.NotFound { // it was deleted meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, page.Posted{
+			Webhook: string(hook.ID), Name: cmp.Or(hook.Description, hook.URL), Delivery: deliveryOf(one),
+		})
+	}
+	return list, nil
+}
+
 // newer returns the events after a position, newest first, for a page that is open. If more came than fit on a page, it
 // returns the newest, so that a page that follows a busy log shows what happens now. With a filter it does not: the
 // newest part of the log may have no event that matches.

@@ -79,6 +79,29 @@ func TestPageOfABusyLogShowsItsEnd(t *testing.T) {
 	c.want(c.get(link(t, part, newer)), http.StatusNoContent, "")
 }
 
+// An event leads to its deliveries, and they lead back, also when no message is part of it.
+func TestEventLeadsToItsDeliveries(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.linked(s.workspace(), "Support")
+	s.received(d, "before there was a webhook")
+	early := link(t, c.get("/events"), `href="(/events/evt_[0-9A-Z]{26})"`)
+	e, _ := c.addWebhook(hookURL)
+	s.activate(e)
+	s.received(d, "hello")
+	one := s.attempted(e, 503, "status", "")
+	path := link(t, c.get("/events"), `href="(/events/evt_[0-9A-Z]{26})"`)
+	delivery := hookPath(e.ID) + "/deliveries/" + string(one)
+	c.says(path, "message.received", "hello", "Support", hookURL, "HTTP 503", delivery)
+	c.says(delivery, `href="`+path+`"`)
+	c.says(early, "before there was a webhook", "No webhook has this event")
+	c.says("/find?q="+strings.TrimPrefix(path, "/events/"), `href="`+path+`"`)
+	c.want(c.get("/events/evt_none"), http.StatusNotFound, "")
+	s.setPlan("free")
+	c.says(path, "hello", hookURL, delivery) // what was delivered before is shown on any plan, as on the page of the webhook
+}
+
 func TestEventsAreFiltered(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -628,6 +628,10 @@ func (d overview) pathOfID(r *http.Request, v visit, text string) string {
 		return pathOf(postern.DeviceID(text))
 	case "whk":
 		return hookPath(postern.EndpointID(text))
+	case "evt":
+		if v.may(postern.EventsRead) {
+			return eventPath(postern.EventID(text))
+		}
 	case "req":
 		if v.caller.Member.Role.Covers(postern.Developer) {
 			return "/keys/requests?" + url.Values{"q": {text}}.Encode()

@@ -63,6 +63,7 @@ func (d *dash) routes() {
 	d.member("GET /design", d.overview.design, sandboxWrite)
 	d.member("GET /events", d.events.list, eventsRead)
 	d.member("GET /events/new", d.events.newer, eventsRead)
+	d.member("GET /events/{id}", d.events.show, eventsRead)
 	d.ours("GET /messages", d.messages.list, messagesRead, devicesRead)
 	d.ours("GET /messages.csv", d.exports.download, messagesRead)
 	d.ours("GET /messages/new", d.messages.form, messagesWrite, devicesRead)

@@ -54,6 +54,34 @@ func (g Events) List(ctx context.Context, c access.Caller, q EventQuery) (paging
 	return paging.List[LoggedEvent]{Data: list, Next: r.cursor("events", r.at)}, nil
 }
 
+// EventRecord is an event with its deliveries.
+type EventRecord struct {
+	LoggedEvent
+	Deliveries []postern.Delivery // at most MostOfEvent; none if the caller may not see webhooks
+}
+
+// MostOfEvent is how many deliveries of an event are shown.
+const MostOfEvent = store.MostOfEvent
+
+// Get finds one event. Its deliveries need webhooks:read in addition.
+func (g Events) Get(ctx context.Context, c access.Caller, id postern.EventID) (r EventRecord, err error) {
+	if err := c.Permit(postern.EventsRead); err != nil {
+		return r, err
+	}
+	e, err := g.db.Events.Get(ctx, c.Workspace(), id)
+	if err == nil && !c.Key.Allows(e.DeviceID) {
+		err = postern.Errorf(postern.ResourceNotAllowed, "this key may not use that event")
+	}
+	if err != nil {
+		return r, err
+	}
+	r.LoggedEvent = shown([]store.LogEntry{e})[0]
+	if c.PermitWhole(postern.WebhooksRead) == nil {
+		r.Deliveries, err = g.db.Deliveries.OfEvent(ctx, c.Workspace(), e.Position)
+	}
+	return r, err
+}
+
 // cursor returns a signed cursor for a position in the reader's log.
 func (r *LogReader) cursor(kind string, place int64) string {
 	return r.g.cursors.At(r.ws, kind, strconv.FormatInt(place, 10))

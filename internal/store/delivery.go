@@ -71,6 +71,24 @@ func (s Deliveries) List(ctx context.Context, ws postern.WorkspaceID, endpoint p
 	return p, err
 }
 
+// MostOfEvent is how many deliveries of an event are shown.
+const MostOfEvent = 100
+
+// OfEvent returns the first deliveries of the event at a position of the log, in the order in which they were queued.
+func (s Deliveries) OfEvent(
+	ctx context.Context, ws postern.WorkspaceID, position int64,
+) (list []postern.Delivery, err error) {
+	err = s.db.Rows(ctx, `SELECT `+deliveryColumns+` FROM delivery WHERE workspace_id = $1 AND position = $2
+		AND endpoint_id IN (SELECT id FROM endpoint WHERE workspace_id = $1) ORDER BY n LIMIT $3 + 0`,
+		[]any{ws, position, MostOfEvent},
+		func(r *sql.Rows) error {
+			d, err := scanDelivery(r)
+			list = append(list, d)
+			return err
+		})
+	return list, err
+}
+
 // Get returns a delivery of the workspace and the bytes that it posts. The body is nil when
 // its content has been removed.
 func (s Deliveries) Get(ctx context.Context, ws postern.WorkspaceID,

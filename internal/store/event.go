@@ -314,6 +314,22 @@ func (s Events) Place(ctx context.Context, ws postern.WorkspaceID,
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "event")
 }
 
+// Get returns an event of the workspace, with the errors of [Events.Place].
+func (s Events) Get(ctx context.Context, ws postern.WorkspaceID, id postern.EventID) (e LogEntry, err error) {
+	position, _, err := s.Place(ctx, ws, id)
+	if err != nil {
+		return e, err
+	}
+	p, err := s.page(ctx, ws, EventFilter{}, span{after: position - 1, last: position}, "", 1)
+	if err == nil && len(p.Entries) == 0 { // it was removed meanwhile
+		err = postern.Errorf(postern.NotFound, "this event does not exist")
+	}
+	if err != nil {
+		return e, err
+	}
+	return p.Entries[0], nil
+}
+
 // Floor returns the position up to which the log of a workspace was removed, and the latest
 // time of a removed event. Both are zero when nothing was removed yet.
 func (s Events) Floor(ctx context.Context, ws postern.WorkspaceID) (position int64, at postern.Time, err error) {

@@ -70,6 +70,8 @@ func hostilePages(s string) []sample {
 		{"Requests none", Requests(f, RequestsView{Text: s, Outcome: s, More: s})},
 		{"Events none", Events(f, EventsView{Newest: s, More: s})},
 		{"NewEvents", NewEvents(full[EventsView](s))},
+		{"EventPage", EventPage(f, full[EventView](s))},
+		{"EventPage none", EventPage(f, EventView{Event: Event{ID: s, Type: s, JSON: s}, Hooks: true})},
 		{"Devices", Devices(f, full[DevicesView](s))},
 		{"Devices none", Devices(f, DevicesView{Add: s, More: s})},
 		{"OneDevice", OneDevice(f, full[DeviceView](s))},

@@ -146,6 +146,8 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	)
 	hooks.Await(postern.MessageReceived)
 	var messages, deliveries struct{ Data []struct{ ID string } }
+	var events struct{ Data []struct{ EventID string } }
+	c.Call("GET", "/v1/events", nil, 200, &events)
 	c.Call("GET", "/v1/messages", nil, 200, &messages)
 	hook := "/v1/webhooks/" + string(hooks.Endpoint.ID)
 	c.Call("GET", hook+"/deliveries", nil, 200, &deliveries)
@@ -165,6 +167,7 @@ func filled(t *testing.T, k *testkit.Kit, c *testkit.Client) map[string]string {
 	return map[string]string{
 		"/join/{token}": "/join/" + token, "/": "/", "/devices/{id}": device, "/devices/{id}/delete": device + "/delete",
 		"/devices/{id}/health": device + "/health", "/devices/{id}/settings": device + "/settings", "/devices/{id}/phone": device + "/phone",
+		"/events/{id}":   "/events/" + events.Data[0].EventID,
 		"/messages/{id}": "/messages/" + messages.Data[0].ID, "/messages/chats": "/messages/chats?device=" + string(d.ID),
 		"/messages/chats/{device}/{chat}":  "/messages/chats/" + string(d.ID) + "/" + url.PathEscape("+15551234567"),
 		"/contacts/groups/{device}/{chat}": "/contacts/groups/" + string(d.ID) + "/" + url.PathEscape(group.ChatID),

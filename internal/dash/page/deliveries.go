@@ -46,6 +46,7 @@ type DeliveryView struct {
 	Webhook  string // id
 	URL      string
 	Delivery Delivery
+	Logged   bool   // the event is in the log, and the person may see it
 	Device   Choice // its id and name; zero: the event has none
 	Message  string // the id of the one that the event is about; "": none
 	Body     string // as it is posted

@@ -26,6 +26,21 @@ type Event struct {
 	JSON    string
 }
 
+// EventView is one event.
+type EventView struct {
+	Event      Event
+	Hooks      bool // the person may see webhooks
+	Deliveries []Posted
+	Most       int // how many of them are shown
+}
+
+// Posted is the delivery of an event to a webhook.
+type Posted struct {
+	Webhook  string // its id
+	Name     string // its description or URL
+	Delivery Delivery
+}
+
 // eventsHeld is the number of events on a page that follows the log.
 const eventsHeld = 200
 
