@@ -238,9 +238,9 @@ func TestOnlyWhatIsReadIsFetched(t *testing.T) {
 		t.Fatal(err)
 	}
 	networktest.Wait(t, c.Host, 1, about(id, true))
-	// Each of four collections is read when the key comes, three of them when the session connects, and
+	// Each of five collections is read when the key comes, four of them when the session connects, and
 	// one after the star, which the vendor may announce while it is read.
-	const most = 4 + 3 + 2
+	const most = 5 + 4 + 2
 	if n := w.vendor.StateQueries(ownNumber); n > most {
 		t.Errorf("%d queries after the link and a star, want at most %d", n, most)
 	}
