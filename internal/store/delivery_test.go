@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,49 @@ func newEndpoint(t *testing.T, db *Store, ws postern.WorkspaceID, events ...stri
 		t.Fatal(err)
 	}
 	return e
+}
+
+// Events that are recorded together reach each endpoint that wants them, and no other, whatever families they are of.
+func TestEventsReachThoseWhoWantThem(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		for _, types := range [][]postern.EventType{
+			{postern.MessageReceived},
+			{postern.DeviceConnected},
+			{postern.MessageReceived, postern.MessageSent},
+			{postern.MessageReceived, postern.DeviceConnected, postern.MessageSent},
+		} {
+			db := on.open(t)
+			d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+			var hooks []postern.Endpoint
+			for _, patterns := range [][]string{
+				{"*"}, {"message.*"}, {"message.received"}, {"device.*"}, {"device.connected", "message.sent"}, {"webhook.disabled"},
+			} {
+				hooks = append(hooks, newEndpoint(t, db, d.WorkspaceID, patterns...))
+				if err := db.Endpoints.Activate(t.Context(), hooks[len(hooks)-1].ID, testNow); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := db.db.Do(t.Context(), opFunc(func(tx *tx) error { return recordEvents(tx, eventsOf(d, types)) })); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range hooks {
+				want := len(slices.DeleteFunc(slices.Clone(types), func(kind postern.EventType) bool { return !e.Wants(kind, d.ID) }))
+				if n := count(t, db, `SELECT count(*) FROM delivery WHERE endpoint_id = $1 AND position > 0`, e.ID); n != want {
+					t.Errorf("of %v, %d reach the endpoint for %v, want %d", types, n, e.Events, want)
+				}
+			}
+		}
+	})
+}
+
+func eventsOf(d postern.Device, types []postern.EventType) (list []eventAt) {
+	for _, kind := range types {
+		list = append(list, eventAt{postern.Event{
+			ID: postern.NewEventID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Type: kind, Subject: "message",
+			Object: []byte(`{}`),
+		}, testNow})
+	}
+	return list
 }
 
 func receiveN(t *testing.T, db *Store, d postern.Device, n int) {
