@@ -30,6 +30,7 @@ const (
 // backlog is a store with one active endpoint at a URL.
 type backlog struct {
 	db       *store.Store
+	dir      string // of the store
 	box      *seal.Box
 	device   postern.Device
 	endpoint postern.Endpoint
@@ -45,7 +46,8 @@ func newBacklog(t *testing.T, url string) *backlog {
 // so many deliveries at once.
 func newBacklogIn(t *testing.T, database, url string, inFlight int) *backlog {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), URL: database})
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), store.Options{Dir: dir, URL: database})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,9 @@ func newBacklogIn(t *testing.T, database, url string, inFlight int) *backlog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return settle(t, db, box, url, inFlight)
+	b := settle(t, db, box, url, inFlight)
+	b.dir = dir
+	return b
 }
 
 // settle adds a workspace with a device and an active endpoint.

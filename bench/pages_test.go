@@ -17,11 +17,13 @@ import (
 	"postern/internal/people"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/storetest"
 )
 
 const (
 	pageDevices   = 50
 	pageMessages  = 1_000_000
+	pageReceived  = 50_000 // of them; the others are copies
 	pageEndpoints = 1000
 )
 
@@ -105,7 +107,7 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 		devices = append(devices, d)
 	}
 	inParallel(64, func(n int) error {
-		for i := n; i < pageMessages; i += 64 {
+		for i := n; i < pageReceived; i += 64 {
 			b := *b
 			b.device, b.chat = devices[i%pageDevices], chatOf(i/pageDevices)
 			id, err := b.receive(context.WithoutCancel(t.Context()))
@@ -118,13 +120,14 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 		}
 		return nil
 	}, t)
+	b.copies(t, database, devices)
 	for more := true; more; {
 		var err error
 		if more, err = b.db.Messages.IndexWords(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.quietEndpoints(t) // each event reads the endpoints of its workspace, so they come after the messages
+	b.quietEndpoints(t)
 	g := gateway.New(gateway.Options{DB: b.db, Box: b.box, Log: slog.New(slog.DiscardHandler)})
 	p := people.New(people.Options{DB: b.db, Box: b.box})
 	h = dash.Handler(dash.Options{
@@ -141,6 +144,28 @@ func dashboard(t *testing.T, database string) (h http.Handler, cookie *http.Cook
 		"{chat}", url.PathEscape(chatOf(0)),
 		"{endpoint}", string(b.endpoint.ID), "{delivery}", string(deliveries.List[0].ID),
 	)
+}
+
+// copies adds messages of the devices in the same chats, with an event and a delivery each.
+func (b *backlog) copies(t *testing.T, database string, devices []postern.Device) {
+	t.Helper()
+	const n = pageMessages - pageReceived
+	table := storetest.OpenTable(t, b.dir, database)
+	device := "CASE "
+	for i, d := range devices {
+		device += fmt.Sprintf("WHEN i %% %d = %d THEN '%s' ", len(devices), i, d.ID)
+	}
+	chat := `'+1555' || substr(CAST(10000000 + i % 1000 AS TEXT), 2)`
+	table.Multiply("message", "n", map[string]string{
+		"id": `'msg_C' || CAST(i AS TEXT)`, "network_id": `'C' || CAST(i AS TEXT)`, "chat_id": chat, "from_number": chat,
+		"device_id": device + "END",
+	}, n)
+	table.Multiply("event", "position", map[string]string{
+		"id": `'evt_C' || CAST(i AS TEXT)`, "sequence": "one.sequence + i",
+	}, n)
+	table.Multiply("delivery", "n", map[string]string{
+		"id": `'dlv_C' || CAST(i AS TEXT)`, "position": "one.position + i",
+	}, n)
 }
 
 // quietEndpoints adds endpoints that subscribe to device events only. The benchmark records no such events.
