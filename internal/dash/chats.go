@@ -434,7 +434,7 @@ func (d chats) newLabel(r *http.Request, v visit) error {
 	return err
 }
 
-// labelNamed returns the device's label called name, and creates it if there is none.
+// labelNamed returns the device's label with the given name. If there is none, it creates one.
 func (d chats) labelNamed(r *http.Request, v visit, device postern.DeviceID, name string) (postern.Label, error) {
 	all, err := d.g.Labels.List(r.Context(), v.caller, device)
 	if err != nil {

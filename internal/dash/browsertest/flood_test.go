@@ -111,7 +111,7 @@ type poured struct {
 func pour(t *testing.T, g *gateway.Gateway, d postern.Device) (p poured) {
 	t.Helper()
 	writers := max(16, *floodRate/8) // they share commits
-	began, before := time.Now(), processorTime()
+	began, before := time.Now(), processorTime(t)
 	var next atomic.Int64
 	all := int64(flood.Seconds() * float64(*floodRate))
 	var wg sync.WaitGroup
@@ -119,7 +119,9 @@ func pour(t *testing.T, g *gateway.Gateway, d postern.Device) (p poured) {
 		wg.Go(func() {
 			for n := next.Add(1); n <= all && t.Context().Err() == nil; n = next.Add(1) {
 				due := began.Add(time.Duration(n) * time.Second / time.Duration(*floodRate))
-				_ = postern.Sleep(t.Context(), time.Until(due))
+				if postern.Sleep(t.Context(), time.Until(due)) != nil {
+					return // the test has ended
+				}
 				if n == all/3 {
 					p.third = heap()
 				}
@@ -132,7 +134,7 @@ func pour(t *testing.T, g *gateway.Gateway, d postern.Device) (p poured) {
 	}
 	wg.Wait()
 	took := time.Since(began).Seconds()
-	p.processor, p.rate = time.Duration(float64(processorTime()-before)/took), int(float64(all)/took)
+	p.processor, p.rate = time.Duration(float64(processorTime(t)-before)/took), int(float64(all)/took)
 	p.end = heap()
 	return p
 }
@@ -153,8 +155,11 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func processorTime() time.Duration {
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -11,7 +11,7 @@ type EventsView struct {
 	Events  []Event // newest first
 	Newer   string  // the path of newer events; "": the page does not follow the log
 	Behind  bool    // the log has further events, or further parts in which events may match
-	Passed  string  // the path of events that an open page leaves out, as they came too fast; "": there are none
+	Passed  string  // where the events are that came too fast for an open page; "": none did
 	Newest  string  // the path of the newest events
 	More    string  // the path of older ones; "": there are none
 }
