@@ -518,7 +518,7 @@ func recordDisabled(t *db.Tx, id postern.EndpointID, at postern.Time) error {
 	if err != nil {
 		return err
 	}
-	list, err := subscribers(t, gone.WorkspaceID)
+	list, err := subscribers(t, gone.WorkspaceID, "webhook.")
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -130,7 +131,7 @@ func fanOut(t *db.Tx, list []eventAt, positions []int64) error {
 		if !ok {
 			t.Wake(EventLogged, string(e.WorkspaceID))
 			var err error
-			if known, err = subscribers(t, e.WorkspaceID); err != nil {
+			if known, err = subscribers(t, e.WorkspaceID, familyIn(list, e.WorkspaceID)); err != nil {
 				return err
 			}
 			endpoints[e.WorkspaceID] = known
@@ -144,11 +145,32 @@ func fanOut(t *db.Tx, list []eventAt, positions []int64) error {
 	return queueDeliveries(t, rows)
 }
 
-// subscribers returns the active endpoints of a workspace with the fields that fanOut
-// needs.
-func subscribers(t *db.Tx, ws postern.WorkspaceID) (list []postern.Endpoint, err error) {
-	err = t.Rows(`SELECT id, events, devices, ordered FROM endpoint WHERE workspace_id = $1 AND status = 'active'`,
-		[]any{ws}, func(r *sql.Rows) error {
+// familyIn returns the beginning of the types of a workspace's events, such as "message."; "" if they have several.
+func familyIn(list []eventAt, ws postern.WorkspaceID) (family string) {
+	for _, e := range list {
+		one, _, _ := strings.Cut(string(e.Type), ".")
+		switch {
+		case e.WorkspaceID != ws:
+		case family != "" && family != one+".":
+			return ""
+		default:
+			family = one + "."
+		}
+	}
+	return family
+}
+
+// subscribers returns the active endpoints of a workspace that may want events of a family, or all of them for "", with
+// the fields that fanOut needs. The database leaves out the others, because reading 1,000 of them here takes the writer
+// several milliseconds.
+func subscribers(t *db.Tx, ws postern.WorkspaceID, family string) (list []postern.Endpoint, err error) {
+	named := "%"
+	if family != "" {
+		named = `%"` + family + `%`
+	}
+	err = t.Rows(`SELECT id, events, devices, ordered FROM endpoint WHERE workspace_id = $1 AND status = 'active'
+		AND (events LIKE '%"*"%' OR events LIKE $2)`,
+		[]any{ws, named}, func(r *sql.Rows) error {
 			var e postern.Endpoint
 			err := r.Scan(&e.ID, jsonColumn{&e.Events}, jsonColumn{&e.DeviceIDs}, &e.Ordered)
 			list = append(list, e)
