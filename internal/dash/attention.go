@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/dash/numbers"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/postern"
@@ -65,7 +66,7 @@ func hookTile(s gateway.EndpointState) page.HookTile {
 		Failure: timeOf(s.LastFailure),
 	}
 	if all := s.Succeeded + s.Failed; all > 0 {
-		t.Rate = rate(s.Succeeded, all) + " of " + many(all, "attempt", "attempts") + " succeeded"
+		t.Rate = numbers.Rate(s.Succeeded, all) + " of " + numbers.Many(all, "attempt", "attempts") + " succeeded"
 	}
 	if s.Waiting > 0 {
 		t.Waiting = upTo(s.Waiting, gateway.MostWaiting, "event", "events")
@@ -95,9 +96,9 @@ func counted(n int, one, more string) string { return upTo(n, gateway.Counted, o
 // upTo formats a number that was counted up to a limit.
 func upTo(n, limit int, one, more string) string {
 	if n >= limit {
-		return "At least " + many(int64(n), one, more)
+		return "At least " + numbers.Many(n, one, more)
 	}
-	return many(int64(n), one, more)
+	return numbers.Many(n, one, more)
 }
 
 // trouble describes a problem for people.
@@ -172,7 +173,7 @@ func (d overview) endpointDown(ctx context.Context, v visit, p gateway.Problem, 
 			t.Fix = page.Fix{Label: "Verify again", Post: t.Href + "/verify"}
 		}
 	case may && p.Waiting > 0:
-		t.Fix = page.Fix{Label: "Retry " + num(int64(p.Waiting)) + " now", Post: t.Href + "/recover"}
+		t.Fix = page.Fix{Label: "Retry " + numbers.Of(p.Waiting) + " now", Post: t.Href + "/recover"}
 	}
 }
 
@@ -187,7 +188,7 @@ func (d *core) failures(ctx context.Context, v visit, id postern.EndpointID, sin
 	if err != nil || bad == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s failed.", rate(bad, good+bad), many(good+bad, "attempt", "attempts"))
+	return fmt.Sprintf("%s of %s failed.", numbers.Rate(bad, good+bad), numbers.Many(good+bad, "attempt", "attempts"))
 }
 
 const (

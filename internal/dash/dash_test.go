@@ -582,17 +582,6 @@ func (s *site) as(role postern.Role) {
 	}
 }
 
-func TestNumbersHaveTheirThousandsApart(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int]string{
-		0: "0", 999: "999", 1000: "1,000", 1_000_000: "1,000,000", -1234: "-1,234", -123: "-123",
-	} {
-		if got := number(n); got != want {
-			t.Errorf("%d is written %s, want %s", n, got, want)
-		}
-	}
-}
-
 // A request that is held open until its user has been signed out does nothing.
 func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"postern/internal/dash/numbers"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/paging"
@@ -33,7 +34,7 @@ func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.MessagesView{
 		Find: page.Field{Value: r.FormValue("q")}, In: r.FormValue("in"), Device: string(q.DeviceID),
 		Direction: q.Direction, Status: r.FormValue("status"), Days: daysIn(r, nil),
-		ExportRows: number(exportRows),
+		ExportRows: numbers.Of(exportRows),
 		Send:       v.may(postern.MessagesWrite),
 	}
 	if id, is := messageID(view.Find.Value); is {

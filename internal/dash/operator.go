@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"postern/internal/dash/charts"
+	"postern/internal/dash/numbers"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/paging"
@@ -31,15 +33,15 @@ func (d operator) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	view := page.OperatorView{Live: "/operator", Server: d.serverTiles(s), Queues: queueTiles(s)}
 	for _, status := range postern.Statuses() {
 		if n := s.Devices[status]; n > 0 {
-			view.Devices = append(view.Devices, page.DeviceCount{Status: string(status), Number: number(n)})
+			view.Devices = append(view.Devices, page.DeviceCount{Status: string(status), Number: numbers.Of(n)})
 		}
 	}
-	view.Charts = []page.Chart{messagesChart(s.Messages, lastHours()), attemptsChart(s.Attempts, lastHours())}
+	view.Charts = []page.Chart{charts.Messages(s.Messages, charts.LastDay()), charts.Attempts(s.Attempts, charts.LastDay())}
 	return d.write(w, r, http.StatusOK, page.Operator(d.frame(r, v, "Operator", "/operator"), view))
 }
 
 func queueTiles(s gateway.System) []page.Tile {
-	queued := page.Tile{Label: "Messages to send", Value: num(s.Queued), Note: num(s.Sending) + " being sent"}
+	queued := page.Tile{Label: "Messages to send", Value: numbers.Of(s.Queued), Note: numbers.Of(s.Sending) + " being sent"}
 	if s.Queued == 0 {
 		queued.Note = "none queued"
 	}
@@ -51,13 +53,13 @@ func queueTiles(s gateway.System) []page.Tile {
 		oldest.Value, oldest.Note = ageWords(s.Now.Std().Sub(s.OldestDue.Std())), "overdue"
 	}
 	waiting := page.Tile{
-		Label: "Pending deliveries", Value: num(s.Waiting), Note: num(s.Due) + " due, active webhooks only",
+		Label: "Pending deliveries", Value: numbers.Of(s.Waiting), Note: numbers.Of(s.Due) + " due, active webhooks only",
 	}
 	if s.Waiting >= gateway.DeliveriesCounted {
 		waiting.Value += " or more"
 	}
 	if s.Due >= gateway.DeliveriesCounted {
-		waiting.Note = num(s.Due) + " or more due, active webhooks only"
+		waiting.Note = numbers.Of(s.Due) + " or more due, active webhooks only"
 	}
 	var dead int64
 	for _, h := range s.Attempts {
@@ -67,14 +69,14 @@ func queueTiles(s gateway.System) []page.Tile {
 		queued,
 		waiting,
 		oldest,
-		{Label: "Exhausted deliveries", Value: num(dead), Note: "in the last 24 hours"},
+		{Label: "Exhausted deliveries", Value: numbers.Of(dead), Note: "in the last 24 hours"},
 	}
 }
 
 func (d operator) serverTiles(s gateway.System) []page.Tile {
 	list := []page.Tile{
 		{Label: "Database", Value: s.Engine, Note: postern.BytesWords(s.Size)},
-		{Label: "Servers", Value: num(max(s.Servers, 1)), Note: "that use the database"},
+		{Label: "Servers", Value: numbers.Of(max(s.Servers, 1)), Note: "that use the database"},
 	}
 	if d.server == nil {
 		return list
@@ -84,7 +86,7 @@ func (d operator) serverTiles(s gateway.System) []page.Tile {
 		{Label: "Version", Value: me.Version}, {Label: "Uptime", Value: ageWords(s.Now.Std().Sub(me.Started))},
 	}, append(list,
 		page.Tile{Label: "Memory", Value: postern.BytesWords(me.Memory), Note: "resident set"},
-		page.Tile{Label: "Goroutines", Value: number(me.Goroutines)})...)
+		page.Tile{Label: "Goroutines", Value: numbers.Of(me.Goroutines)})...)
 }
 
 // ageWords formats a duration with its two largest units.
@@ -98,7 +100,7 @@ func ageWords(t time.Duration) string {
 	case s < 24*3600:
 		return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
 	}
-	return fmt.Sprintf("%s %d h", many(s/(24*3600), "day", "days"), s%(24*3600)/3600)
+	return fmt.Sprintf("%s %d h", numbers.Many(s/(24*3600), "day", "days"), s%(24*3600)/3600)
 }
 
 func userIn(r *http.Request) postern.UserID { return postern.UserID(r.PathValue("id")) }
@@ -129,7 +131,7 @@ func belongsWords(u people.Person) string {
 	case u.Workspaces == 0:
 		return "None"
 	case more > 0:
-		words += ", and " + number(more) + " more"
+		words += ", and " + numbers.Of(more) + " more"
 	}
 	return words
 }

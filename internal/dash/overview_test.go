@@ -242,15 +242,3 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 		t.Error("a plan without an API has a number of requests")
 	}
 }
-
-func TestRateIsNeverRoundedUp(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		part, of int64
-		want     string
-	}{{0, 0, "–"}, {0, 5, "0%"}, {5, 5, "100%"}, {9_999, 10_000, "99.9%"}, {2, 3, "66.6%"}, {1, 2, "50%"}} {
-		if got := rate(tt.part, tt.of); got != tt.want {
-			t.Errorf("%d of %d is %s, want %s", tt.part, tt.of, got, tt.want)
-		}
-	}
-}

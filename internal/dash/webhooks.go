@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/dash/charts"
+	"postern/internal/dash/numbers"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/paging"
@@ -190,7 +192,7 @@ func (d webhooks) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		Headers:  e.Headers,
 		Signed:   e.Handshake == postern.HandshakeSigned,
 		LastFour: e.SecretLastFour, Created: e.CreatedAt.Std(), Verified: e.VerifiedAt.Std(),
-		Chart:  attemptsChart(lastDay(hours.Data, now), lastHours()),
+		Chart:  charts.Attempts(lastDay(hours.Data, now), charts.LastDay()),
 		Change: v.may(postern.WebhooksWrite), Plan: v.caller.Plan.API, InFlight: e.MaxInFlight,
 		Key: string(e.PublicKey),
 	}
@@ -298,7 +300,7 @@ func (d webhooks) recover(w http.ResponseWriter, r *http.Request, v visit) error
 		return err
 	}
 	progress := fmt.Sprintf("%s?retried=%d&at=%d", hookPath(hookID(r)), n, time.Now().UnixMilli())
-	return d.done(w, r, many(int64(n), "delivery is", "deliveries are")+" being attempted again.", onward(r, progress))
+	return d.done(w, r, numbers.Many(n, "delivery is", "deliveries are")+" being attempted again.", onward(r, progress))
 }
 
 // backlog returns what a webhook has not received, for its page, which asks for it again.
@@ -327,7 +329,7 @@ func (d webhooks) backlogOf(r *http.Request, v visit) (view page.BacklogView, er
 		Retried: min(max(retried, 0), gateway.Counted), At: at, Older: b.Older,
 		Waiting: b.Waiting, WaitingSince: timeOf(b.WaitingSince), WaitingText: counted(b.Waiting, "event", "events"),
 		Failed: b.Failed, FailedText: upTo(b.Failed, gateway.MostFailed, "event", "events"),
-		RetryLabel: "Retry " + number(b.Waiting) + " now",
+		RetryLabel: "Retry " + numbers.Of(b.Waiting) + " now",
 		Retry:      active && v.mayHook(postern.WebhooksWrite),
 		Replay:     active && v.mayHook(postern.WebhooksWrite, postern.MessagesRead, postern.EventsRead),
 	}

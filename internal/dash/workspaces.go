@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/dash/limits"
+	"postern/internal/dash/numbers"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/paging"
@@ -73,7 +75,7 @@ func (d workspaces) list(w http.ResponseWriter, r *http.Request, v visit) error 
 		view.Workspaces = append(view.Workspaces, page.UsedWorkspace{
 			ID: string(u.ID), Name: u.Name, Plan: word(u.Plan), Messages: usedOf(u.Messages, p.Messages),
 			Devices: usedOf(u.Devices, p.Devices),
-			Members: number(u.Members), Created: timeOf(u.CreatedAt),
+			Members: numbers.Of(u.Members), Created: timeOf(u.CreatedAt),
 		})
 	}
 	if list.Next != "" {
@@ -82,14 +84,14 @@ func (d workspaces) list(w http.ResponseWriter, r *http.Request, v visit) error 
 	return d.write(w, r, http.StatusOK, page.UsedWorkspaces(d.frame(r, v, "Workspaces", "/operator"), view))
 }
 
-func usedOf(n, of int) string { return number(n) + " of " + number(of) }
+func usedOf(n, of int) string { return numbers.Of(n) + " of " + numbers.Of(of) }
 
 func planChoices() (list []page.Choice) {
 	for _, name := range postern.PlanNames() {
 		p, _ := postern.PlanByName(name)
-		label := word(name) + ": " + many(
+		label := word(name) + ": " + numbers.Many(
 			int64(p.Devices), "device", "devices",
-		) + ", " + number(p.Messages) + " messages per month"
+		) + ", " + numbers.Of(p.Messages) + " messages per month"
 		if !p.API {
 			label += ", no API or webhooks"
 		}
@@ -173,9 +175,9 @@ func (d workspaces) showAs(
 		ID: string(u.ID), Name: u.Name, Created: timeOf(u.CreatedAt), Plans: planChoices(), Plan: u.Plan,
 		Limits: d.limitFields(u.Workspace),
 		Meters: []page.Meter{
-			meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}),
-			meter("Linked devices", gateway.Used{Used: u.Devices, Limit: p.Devices}),
-			storageMeter(gateway.UsedBytes{Used: u.Bytes, Limit: p.Caps.Bytes}),
+			limits.Meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}),
+			limits.Meter("Linked devices", gateway.Used{Used: u.Devices, Limit: p.Devices}),
+			limits.StorageMeter(gateway.UsedBytes{Used: u.Bytes, Limit: p.Caps.Bytes}),
 		},
 	}
 	for _, add := range []func(*http.Request, visit, *page.WorkspaceView) error{d.addMembers, d.addDevices, d.addActs} {
@@ -190,7 +192,7 @@ func (d workspaces) showAs(
 func (d workspaces) addMembers(r *http.Request, v visit, view *page.WorkspaceView) error {
 	list, err := d.p.Members.List(r.Context(), v.actor, workspaceIn(r))
 	if n := len(list) - membersShown; n > 0 {
-		view.Others, list = "And "+many(int64(n), "other", "others")+".", list[:membersShown]
+		view.Others, list = "And "+numbers.Many(n, "other", "others")+".", list[:membersShown]
 	}
 	for _, m := range list {
 		view.Members = append(view.Members, page.Belongs{
@@ -230,9 +232,9 @@ func (d workspaces) addActs(r *http.Request, v visit, view *page.WorkspaceView) 
 // limitFields lists the limits that can be overridden for a workspace.
 func (d workspaces) limitFields(ws postern.Workspace) []page.LimitField {
 	p, _ := postern.PlanByName(ws.Plan)
-	plan := func(n int) string { return "Leave empty to use the plan's limit of " + number(n) + "." }
+	plan := func(n int) string { return "Leave empty to use the plan's limit of " + numbers.Of(n) + "." }
 	kept := func(span time.Duration) string {
-		return "Leave empty to use the server's retention (" + timeWords(span) + "). It can only be shortened."
+		return "Leave empty to use the server's retention (" + limits.Days(span) + "). It can only be shortened."
 	}
 	return []page.LimitField{
 		{Name: "messages", Label: "Messages per month", Hint: plan(p.Messages), Field: figure(ws.Limits.Messages)},
@@ -278,7 +280,7 @@ func (e effect) words() (list []string) {
 	if n := len(e.devices); n > 0 {
 		list = append(
 			list,
-			many(
+			numbers.Many(
 				int64(n), "device will be paused. It stays linked and resumes",
 				"devices will be paused. They stay linked and resume",
 			)+" when the limit allows it.",
@@ -312,7 +314,7 @@ func (d workspaces) effect(r *http.Request, v visit, from, to postern.Workspace)
 func (d workspaces) confirm(w http.ResponseWriter, r *http.Request, v visit, e effect, view page.ConfirmView) error {
 	view.Effects, view.Devices = e.words(), e.devices
 	if n := len(e.devices) - namesAsked; n > 0 {
-		view.Devices, view.Others = e.devices[:namesAsked], "and "+many(int64(n), "other", "others")
+		view.Devices, view.Others = e.devices[:namesAsked], "and "+numbers.Many(n, "other", "others")
 	}
 	view.Values = append(view.Values, page.Choice{Label: "confirm", Value: e.token()})
 	return d.write(w, r, http.StatusOK, page.Confirm(d.frame(r, v, "Change a workspace", "/operator"), view))
