@@ -5,6 +5,7 @@
 //   command, commandfor          as in HTML, for browsers that lack it
 //   form[data-passkey]           asks the browser for a passkey, by data-options
 //   data-pauses="id"             keeps what is in #id from asking for more
+//   data-rests                   does not ask for more while details in it are open, or something in it has the focus
 //   data-most="n"                holds n children: those at the end go, data-cut tells
 //   form[data-uploads="id"]      sends its file with a progress bar; what the answer has as #id takes its place
 //   data-drops="id"              takes a file that is dropped into the field #id
@@ -279,7 +280,8 @@
     }
   }
   badge()
-  document.addEventListener('htmx:after:swap', () => { cut(); localize(); age(); badge() })
+  // What a part brings is changed before it is drawn, so that no time is seen in UTC first.
+  new MutationObserver(() => { cut(); localize(); age(); badge() }).observe(document.body, { childList: true, subtree: true, characterData: true })
 
   // The palette opens with Ctrl+K, or with a button, and is moved through with the arrow keys.
   const palette = document.getElementById('palette')
@@ -358,7 +360,11 @@
 
   // Nobody looks, or somebody wants to look at what is there: nothing is asked, and
   // what was asked before is not shown.
-  const rests = (e) => e.detail.ctx.sourceElement?.closest('[data-paused]')
+  const read = (part) => part.querySelector('details[open]') || part.contains(document.activeElement)
+  const rests = (e) => {
+    const part = e.detail.ctx.sourceElement
+    return part?.closest('[data-paused]') || part?.matches('[data-rests]') && read(part)
+  }
   const first = (e) => e.detail.ctx.sourceElement?.getAttribute('hx-trigger') === 'load' // it is not asked for again
   document.addEventListener('htmx:before:request', (e) => { if (document.hidden && !first(e) || rests(e)) e.preventDefault() })
   // A part that has not changed since it was brought is not drawn again.

@@ -50,7 +50,7 @@ func (d overview) boardOf(r *http.Request, v visit) (page.BoardView, error) {
 
 func deviceTile(s gateway.DeviceState) page.DeviceTile {
 	t := page.DeviceTile{
-		ID: string(s.ID), Name: s.Name, Status: string(s.Status), Why: because(s.Reason), Since: timeOf(s.Since),
+		ID: string(s.ID), Name: s.Name, Number: s.Number, Status: string(s.Status), Why: because(s.Reason), Since: timeOf(s.Since),
 		WaitingSince: timeOf(s.Queue.Since), In: timeOf(s.LastIn), Out: timeOf(s.LastOut),
 	}
 	if s.Waiting > 0 {
@@ -62,7 +62,7 @@ func deviceTile(s gateway.DeviceState) page.DeviceTile {
 func hookTile(s gateway.EndpointState) page.HookTile {
 	t := page.HookTile{
 		ID: string(s.ID), Name: cmp.Or(s.Description, s.URL), Status: string(s.Status),
-		FailingSince: timeOf(s.FailingSince), Bad: s.Failed > 0, Success: timeOf(s.LastSuccess),
+		FailingSince: timeOf(s.FailingSince), Bad: s.FailingSince != 0, Success: timeOf(s.LastSuccess),
 		Failure: timeOf(s.LastFailure),
 	}
 	if all := s.Succeeded + s.Failed; all > 0 {
@@ -96,7 +96,7 @@ func counted(n int, one, more string) string { return upTo(n, gateway.Counted, o
 // upTo formats a number that was counted up to a limit.
 func upTo(n, limit int, one, more string) string {
 	if n >= limit {
-		return "At least " + numbers.Many(n, one, more)
+		return numbers.Of(limit) + "+ " + more
 	}
 	return numbers.Many(n, one, more)
 }
@@ -107,7 +107,7 @@ func (d overview) trouble(ctx context.Context, v visit, p gateway.Problem) page.
 		ID: "trouble-" + string(p.Kind) + "-" + p.Subject, Since: timeOf(p.Since), Href: pathOf(postern.DeviceID(p.Subject)),
 	}
 	if p.Waiting > 0 && !p.OfEndpoint() {
-		t.Impact = counted(p.Waiting, "message waits.", "messages wait.")
+		t.Impact = counted(p.Waiting, "message is waiting.", "messages are waiting.")
 	}
 	name := cmp.Or(p.Name, p.Subject)
 	switch p.Kind {
@@ -139,6 +139,7 @@ func (d overview) deviceDown(v visit, p gateway.Problem, name string, t *page.Tr
 	switch postern.Status(status) {
 	case postern.Conflict:
 		t.Title = name + " is connected elsewhere"
+		t.Why += " Reconnecting here disconnects it there."
 		post("Reconnect here", "resume")
 	case postern.LoggedOut:
 		t.Title = name + " was logged out"
@@ -163,7 +164,7 @@ func (d overview) endpointDown(ctx context.Context, v visit, p gateway.Problem, 
 	}
 	t.Href, t.Title, t.Why = hookPath(id), "Webhook "+cmp.Or(name, p.Subject)+" is failing", d.failures(ctx, v, id, p.Since)
 	if p.Waiting > 0 {
-		t.Impact = counted(p.Waiting, "event waits.", "events wait.")
+		t.Impact = counted(p.Waiting, "event is waiting.", "events are waiting.")
 	}
 	may := v.mayHook(postern.WebhooksWrite)
 	switch {

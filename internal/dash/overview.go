@@ -26,7 +26,7 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks)}
+	view := page.OverviewView{Span: "/", Usage: "/usage", Meters: metersOf(v, usage, hooks)}
 	if view.Attention, err = d.attention(r, v); err != nil {
 		return err
 	}

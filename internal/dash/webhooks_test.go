@@ -137,7 +137,7 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 		c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther,
 		own+"/deliveries/"+string(delivery),
 	)
-	c.says(own+"/deliveries/"+string(delivery), "Pending", "The delivery is being retried")
+	c.says(own+"/deliveries/"+string(delivery), "Pending", "The event is being sent again")
 }
 
 func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
@@ -414,7 +414,7 @@ func TestVerificationsAreInTheListOfDeliveries(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := "/webhooks/" + string(e.ID) + "/deliveries"
-	c.says(all+"?type=webhook.verification", "Wrong challenge", "attempt 1", "HTTP 200", "attempt 2")
+	c.says(all+"?type=webhook.verification", "Challenge not answered correctly", "attempt 1", "HTTP 200", "attempt 2")
 	failed := c.says(all+"?type=webhook.verification&status=exhausted", "attempt 1")
 	one := regexp.MustCompile(`deliveries/dlv_[0-9A-Z]{26}`).FindString(failed.body)
 	shown := c.says("/webhooks/"+string(e.ID)+"/"+one, "Attempt 1: HTTP 200", "but not with the challenge", "welcome, visitor", "42 ms")

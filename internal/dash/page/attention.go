@@ -40,4 +40,9 @@ func (v AttentionView) badges() string {
 	return fmt.Sprintf(`{"/devices": [%d, "down"], "/webhooks": [%d, "failing"]}`, v.Down, v.Failing)
 }
 
+// unused tells whether there is neither a device nor a webhook that anything could be said of.
+func (v AttentionView) unused() bool {
+	return v.well() && v.Up+v.Down+v.Endpoints == 0 && v.Waiting == ""
+}
+
 func (v AttentionView) well() bool { return len(v.Problems) == 0 }

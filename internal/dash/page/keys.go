@@ -31,13 +31,14 @@ func (k Key) works() bool { return k.Status != "expired" && k.Status != "revoked
 // dialog is the id of the key's dialog. Ids have no spaces.
 func (k Key) dialog(verb string) string { return verb + "-" + url.PathEscape(k.ID) }
 
-// Overlaps lists how long an old key or secret can keep working, as Go durations.
+// Overlaps lists how long an old key or secret can keep working, as Go durations. The first one is chosen, and has the
+// focus when a dialog opens.
 func Overlaps() []Choice {
 	return []Choice{
-		{"0s", "It stops working immediately"},
-		{"1h", "1 hour"},
 		{"24h", "24 hours"},
 		{"168h", "7 days"},
+		{"1h", "1 hour"},
+		{"0s", "It stops working immediately"},
 	}
 }
 

@@ -67,6 +67,7 @@ type BoardView struct {
 // DeviceTile is a device in a few figures.
 type DeviceTile struct {
 	ID, Name, Status string
+	Number           string    // of the account; "": not known yet
 	Why              string    // a sentence; "": nothing to say
 	Since            time.Time // of the status
 	Waiting          string    // messages, such as "12 messages"; "": none
@@ -79,7 +80,7 @@ type HookTile struct {
 	ID, Name, Status string
 	FailingSince     time.Time
 	Rate             string // of success in the last 15 minutes, such as "98.5% of 1,204 attempts"; "": no attempts
-	Bad              bool   // some of them failed
+	Bad              bool   // it fails
 	Success, Failure time.Time
 	Waiting          string // events, such as "12 events"; "": none
 }

@@ -516,7 +516,7 @@ func phoneForms(v PhoneView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<label class=\"flex min-h-(--control) items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"once\" value=\"yes\"> <span>View once</span></label><div class=\"field\"><label for=\"file\">File <span class=\"soft font-normal\">(optional)</span></label> <input class=\"input h-auto w-full py-1\" id=\"file\" name=\"file\" type=\"file\"></div><button class=\"btn btn-primary\">Send to device</button></form><div class=\"mt-6 space-y-3\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<label class=\"flex min-h-(--control) items-center gap-2\"><input class=\"checkbox\" type=\"checkbox\" name=\"once\" value=\"yes\"> <span>View once</span></label><div class=\"field\"><label for=\"file\">File <span class=\"soft font-normal\">(optional)</span></label> <input class=\"input w-full\" id=\"file\" name=\"file\" type=\"file\"></div><button class=\"btn btn-primary\">Send to device</button></form><div class=\"mt-6 space-y-3\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

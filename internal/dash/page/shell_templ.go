@@ -344,7 +344,7 @@ func wholePage(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "</div></div></details></div></header><div class=\"flex\"><div class=\"hidden w-52 shrink-0 border-e border-base-300 lg:block\"><div class=\"sticky top-[2.8125rem] h-[calc(100dvh-2.8125rem)] overflow-y-auto px-3 py-4\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "</div></div></details></div></header><div class=\"flex\"><div class=\"hidden w-56 shrink-0 border-e border-base-300 lg:block\"><div class=\"sticky top-[2.8125rem] h-[calc(100dvh-2.8125rem)] overflow-y-auto px-3 py-4\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

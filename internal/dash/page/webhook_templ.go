@@ -229,7 +229,7 @@ func WebhookPage(f Frame, v WebhookView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						if i == 2 {
+						if i == 0 {
 							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, " checked")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err

@@ -17,7 +17,7 @@ const MostWaiting = 100
 // DeviceState is a device in a few figures.
 type DeviceState struct {
 	ID              postern.DeviceID
-	Name            string
+	Name, Number    string // of the account; no number before it is linked
 	Status          postern.Status
 	Reason          string       // of the status
 	Since           postern.Time // of the status; 0 if it is not known
@@ -33,7 +33,7 @@ func (t Table) Devices(ctx context.Context, ws postern.WorkspaceID) (list []Devi
 	const last = `coalesce((SELECT max(created_at) FROM (SELECT m.created_at, m.direction, m.status FROM message m
 		WHERE (m.device_id, m.n) >= (d.id, 0) AND (m.device_id, m.n) <= (d.id, 9223372036854775807)
 		ORDER BY m.device_id DESC, m.n DESC LIMIT 50) AS newest WHERE `
-	err = t.db.Rows(ctx, `SELECT d.id, d.name, d.status, d.status_reason,
+	err = t.db.Rows(ctx, `SELECT d.id, d.name, d.phone_number, d.status, d.status_reason,
 		CASE WHEN d.status = 'connected' THEN d.connected_at ELSE d.down_at END,
 		`+last+`direction = 'inbound'), 0),
 		`+last+`direction = 'outbound' AND status IN ('sent', 'delivered', 'read', 'played')), 0),
@@ -45,7 +45,7 @@ func (t Table) Devices(ctx context.Context, ws postern.WorkspaceID) (list []Devi
 		ORDER BY CASE WHEN d.status IN `+down+` THEN 0 ELSE 1 END, d.name, d.id LIMIT $2 + 0`,
 		[]any{ws, MostStates}, func(r *sql.Rows) error {
 			var s DeviceState
-			err := r.Scan(&s.ID, &s.Name, &s.Status, &s.Reason, &s.Since, &s.LastIn, &s.LastOut, &s.Waiting, &s.Queue.Since)
+			err := r.Scan(&s.ID, &s.Name, &s.Number, &s.Status, &s.Reason, &s.Since, &s.LastIn, &s.LastOut, &s.Waiting, &s.Queue.Since)
 			list = append(list, s)
 			return err
 		})
