@@ -40,7 +40,7 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view.Tiles = append([]page.Tile{
-		{Label: "Messages sent this month", Value: numbers.Of(usage.Messages.Used), Note: "of " + numbers.Of(usage.Messages.Limit)},
+		{Label: "Messages this month", Value: numbers.Of(usage.Messages.Used), Note: "of " + numbers.Of(usage.Messages.Limit)},
 		{Label: "Linked devices", Value: numbers.Of(usage.Devices.Used), Note: "of " + numbers.Of(usage.Devices.Limit)},
 	}, view.Tiles...)
 	f := d.frame(r, v, "Overview", "/")
