@@ -33,17 +33,10 @@ func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.WebhooksView{Change: v.mayHook(postern.WebhooksWrite), Plan: v.caller.Plan.API}
-	lately, err := d.lately(r, v)
-	if err != nil {
-		return err
-	}
 	for _, e := range list.Data {
 		one, err := d.summary(r, v, e)
 		if err != nil {
 			return err
-		}
-		if s, ok := lately[e.ID]; ok { // hours only say in which hour
-			one.LastSuccess, one.LastFailure = later(one.LastSuccess, s.LastSuccess.Std()), later(one.LastFailure, s.LastFailure.Std())
 		}
 		view.Webhooks = append(view.Webhooks, one)
 	}
@@ -51,26 +44,6 @@ func (d webhooks) list(w http.ResponseWriter, r *http.Request, v visit) error {
 		view.More = "/webhooks?after=" + url.QueryEscape(list.Next)
 	}
 	return d.write(w, r, http.StatusOK, page.Webhooks(d.frame(r, v, "Webhooks", "/webhooks"), view))
-}
-
-// lately returns the state of the endpoints that home shows, for those who may see it.
-func (d webhooks) lately(r *http.Request, v visit) (map[postern.EndpointID]gateway.EndpointState, error) {
-	known := map[postern.EndpointID]gateway.EndpointState{}
-	if !v.may(postern.MessagesRead) {
-		return known, nil
-	}
-	b, err := d.g.Statistics.Board(r.Context(), v.caller)
-	for _, s := range b.Endpoints {
-		known[s.ID] = s
-	}
-	return known, err
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // summary returns an endpoint with its recent health.
@@ -96,7 +69,16 @@ func (d webhooks) summary(r *http.Request, v visit, e postern.Endpoint) (page.We
 			one.LastFailure = at
 		}
 	}
-	return one, nil
+	good, bad, err := d.g.Webhooks.LastAttempts(r.Context(), v.caller, e.ID)
+	one.LastSuccess, one.LastFailure = later(one.LastSuccess, good.Std()), later(one.LastFailure, bad.Std())
+	return one, err
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // eventChoices lists all patterns and marks the chosen ones.

@@ -223,6 +223,16 @@ func (g Deliveries) RetryWaiting(ctx context.Context, c access.Caller, id poster
 	return all, nil
 }
 
+// LastAttempts returns the minutes in which an endpoint's last attempts of the last day succeeded and failed; 0 if none did.
+func (g Webhooks) LastAttempts(
+	ctx context.Context, c access.Caller, id postern.EndpointID,
+) (success, failure postern.Time, err error) {
+	if err := c.Permit(postern.WebhooksRead); err != nil {
+		return 0, 0, err
+	}
+	return alerts.Of(g.db).LastAttempts(ctx, c.Workspace(), id, g.time().Add(-statsTime))
+}
+
 // Hours returns the results of an endpoint's attempts hour by hour, for the hours that
 // begin at or after since and before until. 0 means a day ago and now; the range is at
 // most 31 days.

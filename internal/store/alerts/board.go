@@ -63,8 +63,20 @@ type EndpointState struct {
 	Waiting                  int          // deliveries, at most [MostWaiting]
 }
 
+// LastAttempts returns the minutes in which an endpoint's last attempts since a time succeeded and failed; 0 if none did.
+func (t Table) LastAttempts(
+	ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since postern.Time,
+) (success, failure postern.Time, err error) {
+	const last = `coalesce((SELECT m.minute FROM endpoint_minute m WHERE m.endpoint_id = e.id AND m.minute >= $3 AND m.`
+	err = t.db.Row(ctx, `SELECT `+last+`succeeded > 0 ORDER BY m.minute DESC LIMIT 1), 0),
+		`+last+`failed > 0 ORDER BY m.minute DESC LIMIT 1), 0) FROM endpoint e WHERE e.workspace_id = $1 AND e.id = $2`,
+		[]any{ws, id, since}, &success, &failure)
+	return success, failure, err
+}
+
 // Endpoints returns the state of a workspace's endpoints, at most [MostStates], with their attempts since a time, and the last
-// ones in the day before it: first those that fail, then by age.
+// ones in the day before it: first those that fail, then by age. They are chosen before anything is counted, and the waiting
+// deliveries are counted in an order, because PostgreSQL would otherwise read all deliveries for each endpoint of the workspace.
 func (t Table) Endpoints(ctx context.Context, ws postern.WorkspaceID, since postern.Time) (list []EndpointState,
 	err error,
 ) {
@@ -77,10 +89,10 @@ func (t Table) Endpoints(ctx context.Context, ws postern.WorkspaceID, since post
 	err = t.db.Rows(ctx, `SELECT e.id, e.url, e.description, e.status, e.failing_since,
 		`+sum+`succeeded`+of+`, `+sum+`failed`+of+`, `+last+`succeeded`+one+`, `+last+`failed`+one+`,
 		(SELECT count(*) FROM (SELECT 1 AS one FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending'
-			LIMIT $3 + 0) AS counted)
-		FROM endpoint e WHERE e.workspace_id = $1
-		ORDER BY CASE WHEN e.status = 'disabled' OR e.failing_since > 0 THEN 0 ELSE 1 END, e.created_at, e.id
-		LIMIT $4 + 0`,
+			ORDER BY d.due_at, d.n LIMIT $3 + 0) AS counted)
+		FROM (SELECT *, CASE WHEN status = 'disabled' OR failing_since > 0 THEN 0 ELSE 1 END AS place FROM endpoint
+			WHERE workspace_id = $1 ORDER BY place, created_at, id LIMIT $4 + 0) e
+		ORDER BY e.place, e.created_at, e.id`,
 		[]any{ws, since, MostWaiting, MostStates, since.Add(-24 * time.Hour)}, func(r *sql.Rows) error {
 			var s EndpointState
 			err := r.Scan(&s.ID, &s.URL, &s.Description, &s.Status, &s.FailingSince, &s.Succeeded, &s.Failed,
