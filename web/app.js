@@ -5,16 +5,18 @@
 //   command, commandfor          as in HTML, for browsers that lack it
 //   form[data-passkey]           asks the browser for a passkey, by data-options
 //   data-pauses="id"             keeps what is in #id from asking for more
-//   data-rests                   does not ask for more while details in it are open, or something in it has the focus
+//   data-rests                   does not ask for more while details in it are open, or somebody chooses something in it
 //   data-most="n"                holds n children: those at the end go, data-cut tells
 //   form[data-uploads="id"]      sends its file with a progress bar; what the answer has as #id takes its place
 //   data-drops="id"              takes a file that is dropped into the field #id
 //   input[data-most-bytes]       takes no file that is larger
 //   details[data-drop]           closes on Escape and on a click elsewhere
-//   time[data-local]             is written in the reader's own time, with data-exact to the second (0) or millisecond (3)
+//   body[data-time-zone]         is the time zone of what is written; the reader's own if it is empty
+//   [data-zones]                 gets the time zones to choose from
+//   time[data-local]             is written in that time, with data-exact to the second (0) or millisecond (3)
 //   time[data-ago]               is written as the time since then
 //   data-moves="id"              is a list whose links the arrow keys move through, also from the field #id
-//   input[data-offset="id"]      is a date; #id gets the minutes by which the reader's time is ahead of UTC when it begins
+//   input[data-offset="id"]      is a date; #id gets the minutes by which that time is ahead of UTC when it begins
 //   data-badge="key"             shows the number with this key of #health's data-badges
 //   data-live="path"             says whether the page is connected to the stream at the path
 (() => {
@@ -124,12 +126,26 @@
     }
   })
 
-  // Days are those of the reader's time, which is ahead of UTC by more in summer.
+  // Times are shown in the time zone of the workspace, or else in that of the reader.
+  const timeZone = document.body.dataset.timeZone || undefined
+  const clock = new Intl.DateTimeFormat('en', {
+    timeZone, hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric',
+  })
+  // How many minutes the clock is ahead of UTC at a time.
+  const ahead = (time) => {
+    const at = Object.fromEntries(clock.formatToParts(time).map((p) => [p.type, p.value]))
+    return (Date.UTC(at.year, at.month - 1, at.day, at.hour, at.minute) - time) / 60000
+  }
+  // The same when the clock shows a time that is given as if it were in UTC.
+  const aheadAt = (time) => ahead(time - ahead(time) * 60000)
+  for (const list of document.querySelectorAll('[data-zones]')) list.append(...Intl.supportedValuesOf('timeZone').map((z) => new Option(z)))
+
+  // Days are those of that time, which is ahead of UTC by more in summer.
   document.addEventListener('input', (e) => {
     const to = document.getElementById(e.target.dataset?.offset)
     if (!to) return
     const [year, month, day] = e.target.value.split('-').map(Number)
-    to.value = day ? -new Date(year, month - 1, day + Number(e.target.dataset.after)).getTimezoneOffset() : ''
+    to.value = day ? aheadAt(Date.UTC(year, month - 1, day + Number(e.target.dataset.after))) : ''
   }, true)
 
   // A passkey's answer is put into the form, which is sent then. htmx has no part in it.
@@ -234,9 +250,9 @@
     for (const f of document.querySelectorAll('form[data-sent]')) delete f.dataset.sent
   })
 
-  const written = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+  const written = new Intl.DateTimeFormat(undefined, { timeZone, dateStyle: 'medium', timeStyle: 'short' })
   const exactly = (digits) => new Intl.DateTimeFormat(undefined, {
-    year: 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit',
+    timeZone, year: 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit',
     ...(digits && { fractionalSecondDigits: digits }),
   })
   const forms = { 0: exactly(0), 3: exactly(3) }
@@ -360,7 +376,7 @@
 
   // Nobody looks, or somebody wants to look at what is there: nothing is asked, and
   // what was asked before is not shown.
-  const read = (part) => part.querySelector('details[open]') || part.contains(document.activeElement)
+  const read = (part) => part.querySelector('details[open], select:focus')
   const rests = (e) => {
     const part = e.detail.ctx.sourceElement
     return part?.closest('[data-paused]') || part?.matches('[data-rests]') && read(part)

@@ -42,17 +42,24 @@ func TestAlertSettings(t *testing.T) {
 	c.says("/people/audit", "Changed the URL of alerts", "Removed the URL of alerts")
 }
 
-// An admin renames the workspace; others cannot.
-func TestWorkspaceIsRenamed(t *testing.T) {
+// An admin changes the name and the time zone of the workspace; others cannot.
+func TestWorkspaceIsDescribed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.want(c.post("/people/workspace", url.Values{"name": {" Acme & Sons "}}), http.StatusSeeOther, "/people")
-	c.says("/people", "The workspace was renamed.", "Acme &amp; Sons", `value="Acme &amp; Sons"`)
-	c.says("/people/audit", "Renamed the workspace")
+	c.want(c.post("/people/workspace", url.Values{"name": {" Acme & Sons "}, "timeZone": {" Europe/Berlin"}}), http.StatusSeeOther, "/people")
+	c.says("/people", "The workspace was changed.", "Acme &amp; Sons", `value="Acme &amp; Sons"`, `value="Europe/Berlin"`)
+	c.says("/devices", `data-time-zone="Europe/Berlin"`)
+	c.says("/people/audit", "Changed the name or time zone of the workspace")
 	if p := c.post("/people/workspace", url.Values{"name": {" "}}); p.status != http.StatusUnprocessableEntity ||
 		!strings.Contains(p.body, "Nothing was changed.") {
 		t.Errorf("an empty name is answered %d", p.status)
+	}
+	for _, zone := range []string{"Local", "Mars/Olympus", "../../etc/passwd"} {
+		p := c.post("/people/workspace", url.Values{"name": {"Acme"}, "timeZone": {zone}})
+		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "no such time zone") {
+			t.Errorf("the time zone %s is answered %d", zone, p.status)
+		}
 	}
 	s.as(postern.Developer)
 	if p := c.post("/people/workspace", url.Values{"name": {"Mine"}}); p.status != http.StatusForbidden {

@@ -248,6 +248,7 @@ func (d *core) frame(r *http.Request, v visit, title, current string) page.Frame
 	f := page.Frame{
 		Title: title, Current: current, Email: v.caller.Member.Email, Role: word(string(v.caller.Member.Role)),
 		Workspace: page.Workspace{ID: string(v.workspace()), Name: v.caller.Member.Workspace},
+		TimeZone:  v.caller.Member.TimeZone,
 		Entries:   entries(v.caller.Member),
 	}
 	if f.Part = isPart(r); f.Part {

@@ -51,7 +51,7 @@ func (d members) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 	}
 	view.Roles, view.Mail = roleChoices(mine), d.mail != nil
 	if view.Name == (page.Field{}) {
-		view.Name.Value = v.caller.Member.Workspace
+		view.Name.Value, view.Zone.Value = v.caller.Member.Workspace, v.caller.Member.TimeZone
 	}
 	return d.write(w, r, status, page.People(d.frame(r, v, "People", "/people"), view))
 }
@@ -73,19 +73,20 @@ func roleChoices(mine postern.Role) (list []page.Choice) {
 	return list
 }
 
-// rename changes the name of the workspace.
-func (d members) rename(w http.ResponseWriter, r *http.Request, v visit) error {
-	name := r.PostFormValue("name")
-	err := d.p.Members.RenameWorkspace(r.Context(), v.actor, v.workspace(), name)
+// describe changes the name and the time zone of the workspace.
+func (d members) describe(w http.ResponseWriter, r *http.Request, v visit) error {
+	name, zone := r.PostFormValue("name"), r.PostFormValue("timeZone")
+	err := d.p.Members.DescribeWorkspace(r.Context(), v.actor, v.workspace(), name, zone)
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{
-			Role: string(postern.Viewer), Name: page.Field{Value: name, Error: wrong["name"]}, Problem: "Nothing was changed.",
+			Role: string(postern.Viewer), Name: page.Field{Value: name, Error: wrong["name"]},
+			Zone: page.Field{Value: zone, Error: wrong["timeZone"]}, Problem: "Nothing was changed.",
 		})
 	}
 	if err != nil {
 		return err
 	}
-	return d.done(w, r, "The workspace was renamed.", "/people")
+	return d.done(w, r, "The workspace was changed.", "/people")
 }
 
 func (d members) changeRole(w http.ResponseWriter, r *http.Request, v visit) error {
@@ -195,6 +196,7 @@ func actWords(act string) string {
 		"webhook.secret-rotated":  "Rotated the secret of a webhook",
 		"message.sent":            "Sent a message from the dashboard",
 		"workspace.created":       "Created the workspace", "workspace.plan-changed": "Changed the plan",
+		"workspace.changed":             "Changed the name or time zone of the workspace",
 		"workspace.renamed":             "Renamed the workspace",
 		"workspace.limits-changed":      "Changed the plan overrides",
 		"workspace.alert-url-changed":   "Changed the URL of alerts",

@@ -138,7 +138,7 @@ func (d *dash) routes() {
 	d.member("POST /keys/{id}/rotate", d.keys.rotate)
 	d.member("POST /keys/{id}/revoke", d.keys.revoke)
 	d.member("GET /people", d.members.show)
-	d.member("POST /people/workspace", d.members.rename)
+	d.member("POST /people/workspace", d.members.describe)
 	d.member("GET /people/audit", d.members.audit)
 	d.member("GET /people/alerts", d.alerts.show)
 	d.member("POST /people/alerts/url", d.alerts.setURL)

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"postern/internal/access"
@@ -73,14 +74,18 @@ func checkRole(role postern.Role) error {
 	return nil
 }
 
-// RenameWorkspace changes the name of a workspace. Members need the role admin.
-func (g Members) RenameWorkspace(ctx context.Context, by access.Actor, ws postern.WorkspaceID, name string) error {
+// DescribeWorkspace changes the name of a workspace, and the time zone in which its times are shown. Members need the role
+// admin.
+func (g Members) DescribeWorkspace(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, name, zone string,
+) error {
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
-	name = strings.TrimSpace(name)
-	if err := postern.CheckName("/name", name); err != nil {
+	name, zone = strings.TrimSpace(name), strings.TrimSpace(zone)
+	if err := errors.Join(postern.CheckName("/name", name), postern.CheckTimeZone("/timeZone", zone)); err != nil {
 		return err
 	}
-	return g.db.Workspaces.Rename(ctx, name, by.Holds(postern.Admin), act(by, g.time(), ws, "workspace.renamed", name))
+	return g.db.Workspaces.Describe(ctx, name, zone, by.Holds(postern.Admin),
+		act(by, g.time(), ws, "workspace.changed", name))
 }

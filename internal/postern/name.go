@@ -2,6 +2,8 @@ package postern
 
 import (
 	"strings"
+	"time"
+	_ "time/tzdata" // for systems without a time zone database
 	"unicode/utf8"
 )
 
@@ -21,4 +23,13 @@ func CheckName(pointer, name string) error {
 // IsPlainText tells whether s is valid UTF-8 without control characters.
 func IsPlainText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// CheckTimeZone refuses a name that is not in the IANA time zone database. "" is allowed: it stands for the time zone of
+// each person. The pointer says which field of the request is wrong.
+func CheckTimeZone(pointer, name string) error {
+	if _, err := time.LoadLocation(name); err != nil || name == "Local" || len(name) > MaxName {
+		return Invalid(pointer, `there is no such time zone; use a name such as "Europe/Berlin"`)
+	}
+	return nil
 }

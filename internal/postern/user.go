@@ -68,6 +68,7 @@ type Member struct {
 	Email       string      `json:"email"`
 	WorkspaceID WorkspaceID `json:"workspaceId"`
 	Workspace   string      `json:"workspace"` // its name
+	TimeZone    string      `json:"-"`         // of the workspace; see [CheckTimeZone]
 	Role        Role        `json:"role"`
 	JoinedAt    Time        `json:"joinedAt"`
 	Operator    bool        `json:"-"` // as a user

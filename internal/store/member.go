@@ -9,11 +9,11 @@ import (
 	"postern/internal/postern"
 )
 
-const memberColumns = `m.user_id, u.email, u.operator, m.workspace_id, w.name, m.role, m.joined_at
+const memberColumns = `m.user_id, u.email, u.operator, m.workspace_id, w.name, w.time_zone, m.role, m.joined_at
 	FROM member m JOIN users u ON u.id = m.user_id JOIN workspace w ON w.id = m.workspace_id`
 
 func scanMember(s db.Scanner) (m postern.Member, err error) {
-	err = s.Scan(&m.UserID, &m.Email, &m.Operator, &m.WorkspaceID, &m.Workspace, &m.Role, &m.JoinedAt)
+	err = s.Scan(&m.UserID, &m.Email, &m.Operator, &m.WorkspaceID, &m.Workspace, &m.TimeZone, &m.Role, &m.JoinedAt)
 	return m, err
 }
 

@@ -333,6 +333,23 @@ func TestInboxByKeyboard(t *testing.T) {
 	})
 	b.awaits("Hello")
 	b.looks("inbox-days")
+
+	// A time zone of the workspace takes the place of the reader's.
+	b.goTo("/people")
+	b.do(chromedp.SetValue(chromedp.CSS("#timeZone"), "Pacific/Kiritimati"))
+	b.press(`form[action="/people/workspace"] button`)
+	b.sees("Times are in Pacific/Kiritimati.")
+	b.goTo("/messages")
+	b.opens("#from")
+	b.number(`(() => {
+		const from = document.querySelector("#from")
+		from.value = "2026-07-01"
+		from.dispatchEvent(new Event("input", { bubbles: true }))
+		return 0
+	})()`)
+	if got := b.number(`Number(document.querySelector("#fromOffset").value)`); got != 14*60 {
+		t.Errorf("the time zone is %d minutes ahead, want 840", got)
+	}
 }
 
 // Beside an open conversation there is the inbox, which marks it, follows what arrives, and finds messages while the reader

@@ -16,10 +16,12 @@ type PeopleView struct {
 	Problem     string // what is wrong with the form; "": nothing
 	Mail        bool   // invitations go by mail
 	Name        Field  // of the workspace
+	Zone        Field
 }
 
 func (v PeopleView) faults() []fault {
-	return faults(fault{"email", v.Email.Error}, fault{"role", v.RoleError}, fault{"name", v.Name.Error})
+	return faults(fault{"email", v.Email.Error}, fault{"role", v.RoleError}, fault{"name", v.Name.Error},
+		fault{"timeZone", v.Zone.Error})
 }
 
 // Person is a member of the workspace.

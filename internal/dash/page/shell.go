@@ -14,6 +14,7 @@ type Frame struct {
 	Workspace  Workspace   // the one that the page is about
 	Workspaces []Workspace // those in the menu
 	More       bool        // there may be more, on a separate page
+	TimeZone   string      // in which times are shown; "": the reader's own
 	Email      string      // the person's
 	Role       string      // the person's in this workspace, as a word: "Owner"
 	Notice     string      // the result of the last action, shown once; "": none
