@@ -62,7 +62,7 @@ func deviceTile(s gateway.DeviceState) page.DeviceTile {
 func hookTile(s gateway.EndpointState) page.HookTile {
 	t := page.HookTile{
 		ID: string(s.ID), Name: cmp.Or(s.Description, s.URL), Status: string(s.Status),
-		FailingSince: timeOf(s.FailingSince), Bad: s.FailingSince != 0, Success: timeOf(s.LastSuccess),
+		FailingSince: timeOf(s.FailingSince), Bad: s.FailingSince != 0 || s.Failed > s.Succeeded/10, Success: timeOf(s.LastSuccess),
 		Failure: timeOf(s.LastFailure),
 	}
 	if all := s.Succeeded + s.Failed; all > 0 {
@@ -77,7 +77,7 @@ func hookTile(s gateway.EndpointState) page.HookTile {
 func (d overview) attention(r *http.Request, v visit) (page.AttentionView, error) {
 	a, err := d.g.Statistics.Attention(r.Context(), v.caller)
 	view := page.AttentionView{
-		Up: a.Up, Down: a.Down, WaitingSince: timeOf(a.WaitingSince), Hooks: a.Hooks,
+		Up: a.Up, Down: a.Down, Idle: a.Idle, WaitingSince: timeOf(a.WaitingSince), Hooks: a.Hooks,
 		Endpoints: a.Endpoints + a.Disabled, Failing: a.Failing + a.Disabled,
 		More: len(a.Problems) == gateway.MostProblems,
 	}
@@ -139,8 +139,9 @@ func (d overview) deviceDown(v visit, p gateway.Problem, name string, t *page.Tr
 	switch postern.Status(status) {
 	case postern.Conflict:
 		t.Title = name + " is connected elsewhere"
-		t.Why += " Reconnecting here disconnects it there."
-		post("Reconnect here", "resume")
+		if post("Reconnect here", "resume"); t.Fix.Post != "" {
+			t.Why = strings.TrimSpace(t.Why + " If you reconnect it here, the other session ends.")
+		}
 	case postern.LoggedOut:
 		t.Title = name + " was logged out"
 		post("Link again", "link")

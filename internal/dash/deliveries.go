@@ -70,7 +70,7 @@ func outcome(one postern.Delivery) string {
 	case one.Attempts == 0:
 		return "None yet"
 	case one.LastReason == "challenge":
-		return "Challenge not answered correctly"
+		return "Wrong challenge"
 	case one.LastReason == "signature":
 		return "Wrong signature"
 	case one.LastStatus != 0:
@@ -120,7 +120,7 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 	for _, a := range l.Attempts {
 		view.Attempts = append(view.Attempts, page.Attempt{
 			Number: a.Number, At: a.At.Std(), Signed: a.At.Std(), DurationMs: a.DurationMs, Status: a.Status,
-			Why: whyAnswer(string(a.Reason), a.Status), Good: a.Reason == "", Answer: a.Answer,
+			Why: whyAnswer(string(a.Reason), a.Status, l.Status == postern.DeliveryPending), Good: a.Reason == "", Answer: a.Answer,
 		})
 	}
 	return d.write(w, r, http.StatusOK, page.DeliveryPage(d.frame(r, v, "Delivery", "/webhooks"), view))
@@ -167,7 +167,7 @@ func (d deliveries) retry(w http.ResponseWriter, r *http.Request, v visit) error
 	if _, err := d.g.Deliveries.Retry(r.Context(), v.caller, l.ID, nil); err != nil {
 		return err
 	}
-	return d.done(w, r, "The event is being sent again.", deliveryPath(l.Delivery))
+	return d.done(w, r, "The delivery is being attempted again.", deliveryPath(l.Delivery))
 }
 
 // whyEndpoint explains the state of an endpoint. Without a plan with webhooks nothing else
@@ -215,19 +215,25 @@ func stateReasons() map[string]page.Why {
 	}
 }
 
-// whyAnswer explains why an attempt failed, with advice for the status that the endpoint responded with.
-func whyAnswer(reason string, status int) page.Why {
+// whyAnswer explains why an attempt failed, with advice for the status that the endpoint responded with. again tells whether
+// there will be another attempt.
+func whyAnswer(reason string, status int, again bool) page.Why {
 	why := whyAttempt(reason)
 	switch {
 	case reason != "status":
+		return why
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		why.Do = "Accept requests without a login, and verify their signature instead. A firewall may also have refused this one."
+		why.Do = "Check the webhook's custom headers, or accept requests without a login and verify their signature. A firewall " +
+			"may also have refused this request."
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
-		why.Do = "Check the path in the URL, and that it accepts POST requests."
+		why.Do = "Check the path in the URL, and that the receiver accepts POST requests there."
 	case status == http.StatusTooManyRequests:
-		why.Do = "Postern tries again later. If this happens often, set a lower limit of deliveries at a time for this webhook."
+		why.Do = "If this happens often, lower “Concurrent deliveries” for this webhook."
 	case status >= http.StatusInternalServerError:
-		why.Do = "The receiver failed, or is not running behind its proxy. Check its logs. Postern tries again later."
+		why.Do = "The receiver failed, or is not running behind its proxy. Check its logs."
+	}
+	if again {
+		why.Do += " Postern tries again later."
 	}
 	return why
 }

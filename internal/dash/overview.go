@@ -16,7 +16,8 @@ import (
 	"postern/internal/postern"
 )
 
-// show shows the first page: the next steps, the plan usage, and recent activity.
+// show shows the first page: what is wrong, the devices and webhooks, and figures. A page that is open asks for the figures
+// alone.
 func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
@@ -26,11 +27,8 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	view := page.OverviewView{Span: "/", Usage: "/usage", Meters: metersOf(v, usage, hooks)}
+	view := page.OverviewView{Usage: "/usage", Meters: metersOf(v, usage, hooks)}
 	if view.Attention, err = d.attention(r, v); err != nil {
-		return err
-	}
-	if view.Board, err = d.boardOf(r, v); err != nil {
 		return err
 	}
 	if view.Steps, err = d.steps(r, v, usage, hooks); err != nil {
@@ -44,6 +42,12 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		{Label: "Linked devices", Value: numbers.Of(usage.Devices.Used), Note: "of " + numbers.Of(usage.Devices.Limit)},
 	}, view.Tiles...)
 	f := d.frame(r, v, "Overview", "/")
+	if f.Part {
+		return d.write(w, r, http.StatusOK, page.Figures(view))
+	}
+	if view.Board, err = d.boardOf(r, v); err != nil {
+		return err
+	}
 	f.Health = &view.Attention
 	return d.write(w, r, http.StatusOK, page.Overview(f, view))
 }

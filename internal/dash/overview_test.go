@@ -242,3 +242,19 @@ func TestUsageSaysThePlanInWords(t *testing.T) {
 		t.Error("a plan without an API has a number of requests")
 	}
 }
+
+// A workspace whose only device is paused is not one that was never set up.
+func TestHomeOfPausedDevice(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	c.says("/", "No devices yet", "Nothing to show yet")
+	d := s.linked(s.workspace(), "Support")
+	if p := c.says("/", "All is well"); strings.Contains(p.body, "No devices yet") {
+		t.Error("a workspace with a device has none")
+	}
+	c.want(c.post("/devices/"+string(d.ID)+"/pause", nil), http.StatusSeeOther, "/devices/"+string(d.ID))
+	if p := c.says("/", "All is well"); strings.Contains(p.body, "No devices yet") {
+		t.Error("a workspace with a paused device has none")
+	}
+}

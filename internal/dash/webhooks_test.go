@@ -137,7 +137,7 @@ func TestWebhookFromItsFormToARetriedDelivery(t *testing.T) {
 		c.post(own+"/deliveries/"+string(delivery)+"/retry", nil), http.StatusSeeOther,
 		own+"/deliveries/"+string(delivery),
 	)
-	c.says(own+"/deliveries/"+string(delivery), "Pending", "The event is being sent again")
+	c.says(own+"/deliveries/"+string(delivery), "Pending", "The delivery is being attempted again")
 }
 
 func TestWebhookIsChangedPausedAndDeleted(t *testing.T) {
@@ -414,11 +414,33 @@ func TestVerificationsAreInTheListOfDeliveries(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := "/webhooks/" + string(e.ID) + "/deliveries"
-	c.says(all+"?type=webhook.verification", "Challenge not answered correctly", "attempt 1", "HTTP 200", "attempt 2")
+	c.says(all+"?type=webhook.verification", "Wrong challenge", "attempt 1", "HTTP 200", "attempt 2")
 	failed := c.says(all+"?type=webhook.verification&status=exhausted", "attempt 1")
 	one := regexp.MustCompile(`deliveries/dlv_[0-9A-Z]{26}`).FindString(failed.body)
 	shown := c.says("/webhooks/"+string(e.ID)+"/"+one, "Attempt 1: HTTP 200", "but not with the challenge", "welcome, visitor", "42 ms")
 	if strings.Contains(shown.body, "Retry now") {
 		t.Error("the page of a verification offers to retry it")
+	}
+}
+
+// What to do about a failed attempt depends on the status of the response, and on whether there will be another attempt.
+func TestAdviceDependsOnTheResponse(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		again  bool
+		want   string
+	}{
+		{http.StatusUnauthorized, false, "custom headers"}, {http.StatusForbidden, false, "firewall"},
+		{http.StatusNotFound, false, "path in the URL"}, {http.StatusTooManyRequests, false, "Concurrent deliveries"},
+		{http.StatusBadGateway, true, "Check its logs. Postern tries again later."}, {http.StatusTeapot, true, "respond with 200. Postern"},
+	} {
+		got := whyAnswer("status", tt.status, tt.again)
+		if !strings.Contains(got.Do, tt.want) || strings.Contains(got.Do, "again later") != tt.again {
+			t.Errorf("the advice for %d is %q", tt.status, got.Do)
+		}
+	}
+	if got := whyAnswer("dns", 0, true); got != whyAttempt("dns") {
+		t.Errorf("the advice for a host name that was not found is %q", got.Do)
 	}
 }

@@ -88,6 +88,7 @@ func TestOverviewAndEvents(t *testing.T) {
 	b := open(t, k.URL())
 	b.setUp(k.SetUpURL())
 	b.sees("Nothing was sent in")
+	b.sees("No devices yet")
 	b.looks("overview-new")
 	b.goTo("/events")
 	b.sees("No events")
@@ -147,6 +148,12 @@ func TestOverviewAndEvents(t *testing.T) {
 		if got := b.sums(chart); !slices.Contains(want, got) {
 			t.Errorf("the table of %s adds up to %s, want %s", chart, got, want)
 		}
+	}
+	b.number("window.stays = 1")
+	inbound(c, device, "while home is open")
+	b.awaits("3 messages were sent, 3 received, and 0 failed")
+	if b.number("window.stays ?? 0") != 1 {
+		t.Error("the page was loaded again")
 	}
 	b.do(click("#messages summary"))
 	b.looks("overview-used")

@@ -7,7 +7,8 @@ import (
 
 // AttentionView is the state of a workspace, and what is wrong in it.
 type AttentionView struct {
-	Up, Down     int       // devices
+	Up, Down     int       // devices that are connected, and those that are not but should be
+	Idle         int       // other devices
 	Waiting      string    // messages still to be sent, as a number; "": none
 	WaitingSince time.Time // when the oldest of them was accepted
 	Hooks        bool      // the reader may see webhooks
@@ -40,9 +41,7 @@ func (v AttentionView) badges() string {
 	return fmt.Sprintf(`{"/devices": [%d, "down"], "/webhooks": [%d, "failing"]}`, v.Down, v.Failing)
 }
 
-// unused tells whether there is neither a device nor a webhook that anything could be said of.
-func (v AttentionView) unused() bool {
-	return v.well() && v.Up+v.Down+v.Endpoints == 0 && v.Waiting == ""
-}
+// unused tells whether there is no device that anything could be said of.
+func (v AttentionView) unused() bool { return v.well() && v.Up+v.Down+v.Idle == 0 }
 
 func (v AttentionView) well() bool { return len(v.Problems) == 0 }
