@@ -46,16 +46,16 @@ type device struct {
 	book string // name in its account's address book
 }
 
-// BookName is the name of a contact in the address book of a device's account, in a query with contact_device as d. An
+// bookName is the name of a contact in the address book of a device's account, in a query with contact_device as d. An
 // entry of the person comes before one that only says that it is about the person, too.
-const BookName = `coalesce(
+const bookName = `coalesce(
 	(SELECT b.name FROM contact_key k JOIN address_book b ON b.entry = k.name
 		WHERE k.contact_id = d.contact_id AND b.device_id = d.device_id ORDER BY b.entry LIMIT 1),
 	(SELECT b.name FROM contact_key k JOIN address_book b ON b.other = k.name AND b.other <> ''
 		WHERE k.contact_id = d.contact_id AND b.device_id = d.device_id ORDER BY b.entry LIMIT 1), '')`
 
 func devicesOf(t *db.Tx, id postern.ContactID) (list []device, err error) {
-	const known = `SELECT d.device_id, ` + BookName + ` FROM contact_device d WHERE d.contact_id = $1 ORDER BY d.device_id`
+	const known = `SELECT d.device_id, ` + bookName + ` FROM contact_device d WHERE d.contact_id = $1 ORDER BY d.device_id`
 	err = t.Rows(known, []any{id},
 		func(r *sql.Rows) error {
 			var d device

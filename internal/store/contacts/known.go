@@ -11,7 +11,6 @@ import (
 
 	"postern/internal/postern"
 	"postern/internal/store"
-	"postern/internal/store/contactid"
 )
 
 // Query selects contacts of a workspace.
@@ -84,14 +83,18 @@ func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (id
 	if t.db.Postgres() {
 		like = " I" + like[1:]
 	}
+	entries := func(column string) string { // a few match: they are found before their contacts
+		return `SELECT k.contact_id FROM device d JOIN address_book b ON b.device_id = d.id
+			JOIN contact_key k ON k.workspace_id = $1 AND k.name = b.` + column + `
+			WHERE d.workspace_id = $1 AND ($6 = 'null' OR d.id IN ` + t.db.InList(6) + `) AND b.name`
+	}
 	part := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Text) + "%"
 	return t.ids(ctx, `SELECT id FROM (SELECT id, push_name, business_name FROM contact
 			WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0 AND ($2 = '' OR id < $2)
 			ORDER BY id DESC LIMIT $5 + 0) AS newest
 		WHERE ($6 = 'null' OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
 			AND d.device_id IN `+t.db.InList(6)+`)) AND (push_name`+like+` OR business_name`+like+`
-			OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
-				AND ($6 = 'null' OR d.device_id IN `+t.db.InList(6)+`) AND `+contactid.BookName+like+`))
+			OR id IN (`+entries("entry")+like+` UNION ALL `+entries("other")+like+`))
 		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit, part, Searched, string(devices))
 }
 
@@ -147,20 +150,51 @@ type knowledge struct {
 // books returns what the devices of a query know of contacts.
 func (t Table) books(ctx context.Context, q Query, ids string) (map[postern.ContactID]knowledge, error) {
 	known := map[postern.ContactID]knowledge{}
-	err := t.db.Rows(ctx, `SELECT d.contact_id, d.device_id, `+contactid.BookName+` FROM contact_device d
-		WHERE d.contact_id IN `+t.db.InList(1)+` ORDER BY d.contact_id, d.device_id`, []any{ids}, func(r *sql.Rows) error {
-		var id postern.ContactID
-		var device postern.DeviceID
-		var name string
-		if err := r.Scan(&id, &device, &name); err != nil || q.Devices != nil && !slices.Contains(q.Devices, device) {
+	names, err := t.bookNames(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	err = t.db.Rows(ctx, `SELECT contact_id, device_id FROM contact_device
+		WHERE contact_id IN `+t.db.InList(1)+` ORDER BY contact_id, device_id`, []any{ids}, func(r *sql.Rows) error {
+		var of inBook
+		if err := r.Scan(&of.contact, &of.device); err != nil || q.Devices != nil && !slices.Contains(q.Devices, of.device) {
 			return err
 		}
-		k := known[id]
-		k.name, k.devices = cmp.Or(k.name, name), append(k.devices, device)
-		known[id] = k
+		k := known[of.contact]
+		k.name, k.devices = cmp.Or(k.name, names[of]), append(k.devices, of.device)
+		known[of.contact] = k
 		return nil
 	})
 	return known, err
+}
+
+// inBook is a contact in the address book of a device's account.
+type inBook struct {
+	contact postern.ContactID
+	device  postern.DeviceID
+}
+
+// bookNames returns what the address books of all devices call contacts, like contactid: an entry of the person comes first.
+func (t Table) bookNames(ctx context.Context, ids string) (map[inBook]string, error) {
+	names := map[inBook]string{}
+	entries := func(place, column string) string {
+		return `SELECT d.contact_id, d.device_id, b.name, ` + place + ` AS place, b.entry FROM contact_device d
+			JOIN contact_key k ON k.contact_id = d.contact_id
+			JOIN address_book b ON b.device_id = d.device_id AND b.` + column + ` = k.name
+			WHERE d.contact_id IN ` + t.db.InList(1)
+	}
+	err := t.db.Rows(ctx, entries("0", "entry")+` UNION ALL `+entries("1", "other")+` AND b.other <> ''
+		ORDER BY place, entry`, []any{ids}, func(r *sql.Rows) error {
+		var of inBook
+		var name, entry string
+		var place int
+		err := r.Scan(&of.contact, &of.device, &name, &place, &entry)
+		if _, ok := names[of]; !ok {
+			names[of] = name
+		}
+		return err
+	})
+	return names, err
 }
 
 // Get returns a contact. The id of one that was merged into it finds it, too.
