@@ -105,7 +105,8 @@ func TestFontIsOurOwn(t *testing.T) {
 	plain := Devices(Frame{Title: "Devices"}, DevicesView{Devices: []Device{{ID: "dev_1", Name: "Support"}}})
 	more := Devices(Frame{Title: "Devices"}, DevicesView{Devices: []Device{{ID: "dev_1", Name: "Łódź"}}})
 	b := served(t, sample{"plain", plain}, sample{"more", more})
-	for name, want := range map[string]int{"plain": 1, "more": 2} {
+	for i, name := range []string{"plain", "more"} { // Chromium may load again what the page before this one needed
+		want := i + 1
 		b.goTo("/samples/" + name)
 		got := b.number(`document.fonts.ready.then((all) => [...all].filter((f) => f.family.includes('Inter') && !f.family.includes('Fallback') && f.status === 'loaded').length)`)
 		if got != want {
