@@ -28,6 +28,9 @@ type Query struct {
 // Searched is how many contacts a search for a part of a name reads.
 const Searched = 5000
 
+// searchedEntries is how many entries of address books it reads.
+const searchedEntries = 200_000
+
 // List returns contacts, newest first.
 func (t Table) List(ctx context.Context, q Query) (list []postern.KnownContact, err error) {
 	ids, err := t.page(ctx, q)
@@ -70,7 +73,9 @@ func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 }
 
 // called returns the ids of contacts of which a name contains a text: the name that they gave themselves, the one that the
-// network verified, or the one in an address book. SQLite ignores the case of a to z only.
+// network verified, or one in the address book of a device that knows the contact, also if that is not the one that is shown.
+// The entries that match are found first: a workspace has more pairs of a contact and a device. SQLite ignores the case of a
+// to z only.
 func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (ids []string, err error) {
 	if only != nil && len(only) == 0 {
 		return nil, nil
@@ -83,19 +88,20 @@ func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (id
 	if t.db.Postgres() {
 		like = " I" + like[1:]
 	}
-	entries := func(column string) string { // a few match: they are found before their contacts
-		return `SELECT k.contact_id FROM device d JOIN address_book b ON b.device_id = d.id
-			JOIN contact_key k ON k.workspace_id = $1 AND k.name = b.` + column + `
-			WHERE d.workspace_id = $1 AND ($6 = 'null' OR d.id IN ` + t.db.InList(6) + `) AND b.name`
-	}
+	entries := `SELECT k.contact_id FROM (SELECT b.device_id, b.entry, b.other, b.name FROM device d
+			JOIN address_book b ON b.device_id = d.id
+			WHERE d.workspace_id = $1 AND ($6 = 'null' OR d.id IN ` + t.db.InList(6) + `) LIMIT $7 + 0) AS b
+		JOIN contact_key k ON k.workspace_id = $1 AND k.name IN (b.entry, b.other)
+		JOIN contact_device d ON d.contact_id = k.contact_id AND d.device_id = b.device_id
+		WHERE b.name`
 	part := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Text) + "%"
 	return t.ids(ctx, `SELECT id FROM (SELECT id, push_name, business_name FROM contact
 			WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0 AND ($2 = '' OR id < $2)
 			ORDER BY id DESC LIMIT $5 + 0) AS newest
 		WHERE ($6 = 'null' OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
 			AND d.device_id IN `+t.db.InList(6)+`)) AND (push_name`+like+` OR business_name`+like+`
-			OR id IN (`+entries("entry")+like+` UNION ALL `+entries("other")+like+`))
-		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit, part, Searched, string(devices))
+			OR id IN (`+entries+like+`))
+		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit, part, Searched, string(devices), searchedEntries)
 }
 
 func (t Table) ids(ctx context.Context, query string, args ...any) (ids []string, err error) {

@@ -51,7 +51,11 @@ func fill(t *testing.T, s *store.Store) {
 		}
 		return errors.Join(err,
 			person(tx, "ws_1", "ctc_1", "Ada Lovelace", "", "", "dev_1"), person(tx, "ws_1", "ctc_2", "", "100% Änne_Bakery", "", "dev_2"),
-			person(tx, "ws_1", "ctc_3", "g Love", "", "Grace Hopper", "dev_1", "dev_2"), person(tx, "ws_2", "ctc_4", "Ada Elsewhere", "", ""))
+			person(tx, "ws_1", "ctc_3", "g Love", "", "Grace Hopper", "dev_1", "dev_2"), person(tx, "ws_2", "ctc_4", "Ada Elsewhere", "", ""),
+			tx.Exec(`INSERT INTO contact_key (workspace_id, name, contact_id) VALUES ('ws_1', '+1555', 'ctc_2'),
+				('ws_1', '+1666', 'ctc_1')`),
+			tx.Exec(`INSERT INTO address_book (device_id, entry, other, name) VALUES ('dev_2', 'lid:9', '+1555', 'Baker Street'),
+				('dev_2', '+1666', '', 'Unmet Countess')`))
 	})))
 }
 
@@ -81,7 +85,9 @@ func TestContactsAreFoundByName(t *testing.T) {
 				{"love", []postern.DeviceID{}, "", nil},
 				{"hopper", nil, "", []postern.ContactID{"ctc_3"}},
 				{"hopper", []postern.DeviceID{"dev_1"}, "", []postern.ContactID{"ctc_3"}},
-				{"hopper", []postern.DeviceID{"dev_2"}, "", nil}, // another account's address book
+				{"hopper", []postern.DeviceID{"dev_2"}, "", nil},    // another account's address book
+				{"baker st", nil, "", []postern.ContactID{"ctc_2"}}, // by the other name of an entry
+				{"countess", nil, "", nil},                          // of a device that does not know the person
 				{"ada", nil, "", []postern.ContactID{"ctc_1"}},
 				{"Änne_b", nil, "", []postern.ContactID{"ctc_2"}},
 				{"100% ", nil, "", []postern.ContactID{"ctc_2"}},
