@@ -50,12 +50,16 @@ func TestWorkspaceIsDescribed(t *testing.T) {
 	c.want(c.post("/people/workspace", url.Values{"name": {" Acme & Sons "}, "timeZone": {" Europe/Berlin"}}), http.StatusSeeOther, "/people")
 	c.says("/people", "The workspace was changed.", "Acme &amp; Sons", `value="Acme &amp; Sons"`, `value="Europe/Berlin"`)
 	c.says("/devices", `data-time-zone="Europe/Berlin"`)
+	c.want(c.post("/people/workspace", url.Values{"name": {"Acme & Sons"}}), http.StatusSeeOther, "/people")
+	c.says("/devices", `data-time-zone="Europe/Berlin"`) // the form had no such field
+	c.want(c.post("/people/workspace", url.Values{"name": {"Acme & Sons"}, "timeZone": {""}}), http.StatusSeeOther, "/people")
+	c.says("/devices", `data-time-zone=""`)
 	c.says("/people/audit", "Changed the name or time zone of the workspace")
 	if p := c.post("/people/workspace", url.Values{"name": {" "}}); p.status != http.StatusUnprocessableEntity ||
 		!strings.Contains(p.body, "Nothing was changed.") {
 		t.Errorf("an empty name is answered %d", p.status)
 	}
-	for _, zone := range []string{"Local", "Mars/Olympus", "../../etc/passwd"} {
+	for _, zone := range []string{"Local", "Mars/Olympus", "../../etc/passwd", "posix/Europe/Berlin", "Europe//Berlin"} {
 		p := c.post("/people/workspace", url.Values{"name": {"Acme"}, "timeZone": {zone}})
 		if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "no such time zone") {
 			t.Errorf("the time zone %s is answered %d", zone, p.status)

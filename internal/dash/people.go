@@ -75,7 +75,10 @@ func roleChoices(mine postern.Role) (list []page.Choice) {
 
 // describe changes the name and the time zone of the workspace.
 func (d members) describe(w http.ResponseWriter, r *http.Request, v visit) error {
-	name, zone := r.PostFormValue("name"), r.PostFormValue("timeZone")
+	name, zone := r.PostFormValue("name"), v.caller.Member.TimeZone
+	if r.PostForm.Has("timeZone") { // a page from before an upgrade has no such field
+		zone = r.PostForm.Get("timeZone")
+	}
 	err := d.p.Members.DescribeWorkspace(r.Context(), v.actor, v.workspace(), name, zone)
 	if wrong, ok := faults(err); ok {
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.PeopleView{

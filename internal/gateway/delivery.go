@@ -230,6 +230,9 @@ func (g Webhooks) LastAttempts(
 	if err := c.Permit(postern.WebhooksRead); err != nil {
 		return 0, 0, err
 	}
+	if _, err := g.get(ctx, c, id); err != nil {
+		return 0, 0, err
+	}
 	return alerts.Of(g.db).LastAttempts(ctx, c.Workspace(), id, g.time().Add(-statsTime))
 }
 

@@ -86,6 +86,10 @@ func (g Members) DescribeWorkspace(
 	if err := errors.Join(postern.CheckName("/name", name), postern.CheckTimeZone("/timeZone", zone)); err != nil {
 		return err
 	}
+	subject := name
+	if zone != "" {
+		subject += ", " + zone
+	}
 	return g.db.Workspaces.Describe(ctx, name, zone, by.Holds(postern.Admin),
-		act(by, g.time(), ws, "workspace.changed", name))
+		act(by, g.time(), ws, "workspace.changed", subject))
 }

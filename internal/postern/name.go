@@ -1,6 +1,7 @@
 package postern
 
 import (
+	"regexp"
 	"strings"
 	"time"
 	_ "time/tzdata" // for systems without a time zone database
@@ -25,10 +26,17 @@ func IsPlainText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
+// zoneForm is what names in the IANA time zone database look like. A system's database has others, which browsers do not know,
+// such as posix/Europe/Berlin.
+var zoneForm = regexp.MustCompile(`^[A-Z][\w+-]*(/[\w+-]+)*$`)
+
 // CheckTimeZone refuses a name that is not in the IANA time zone database. "" is allowed: it stands for the time zone of
 // each person. The pointer says which field of the request is wrong.
 func CheckTimeZone(pointer, name string) error {
-	if _, err := time.LoadLocation(name); err != nil || name == "Local" || len(name) > MaxName {
+	if name == "" {
+		return nil
+	}
+	if _, err := time.LoadLocation(name); err != nil || name == "Local" || !zoneForm.MatchString(name) {
 		return Invalid(pointer, `there is no such time zone; use a name such as "Europe/Berlin"`)
 	}
 	return nil

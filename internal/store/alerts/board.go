@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"postern/internal/postern"
@@ -71,6 +72,9 @@ func (t Table) LastAttempts(
 	err = t.db.Row(ctx, `SELECT `+last+`succeeded > 0 ORDER BY m.minute DESC LIMIT 1), 0),
 		`+last+`failed > 0 ORDER BY m.minute DESC LIMIT 1), 0) FROM endpoint e WHERE e.workspace_id = $1 AND e.id = $2`,
 		[]any{ws, id, since}, &success, &failure)
+	if errors.Is(err, sql.ErrNoRows) { // the endpoint was deleted
+		return 0, 0, nil
+	}
 	return success, failure, err
 }
 

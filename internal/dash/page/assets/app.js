@@ -127,7 +127,10 @@
   })
 
   // Times are shown in the time zone of the workspace, or else in that of the reader.
-  const timeZone = document.body.dataset.timeZone || undefined
+  const known = (zone) => {
+    try { return new Intl.DateTimeFormat('en', { timeZone: zone }) && zone } catch { return undefined }
+  }
+  const timeZone = known(document.body.dataset.timeZone || undefined)
   const clock = new Intl.DateTimeFormat('en', {
     timeZone, hourCycle: 'h23', year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric',
   })
@@ -138,7 +141,7 @@
   }
   // The same when the clock shows a time that is given as if it were in UTC.
   const aheadAt = (time) => ahead(time - ahead(time) * 60000)
-  for (const list of document.querySelectorAll('[data-zones]')) list.append(...Intl.supportedValuesOf('timeZone').map((z) => new Option(z)))
+  for (const list of document.querySelectorAll('[data-zones]')) list.append(...(Intl.supportedValuesOf?.('timeZone') ?? []).map((z) => new Option(z)))
 
   // Days are those of that time, which is ahead of UTC by more in summer.
   document.addEventListener('input', (e) => {
