@@ -47,12 +47,16 @@ func TestWorkspaceIsDescribed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.setUp()
-	c.want(c.post("/people/workspace", url.Values{"name": {" Acme & Sons "}, "timeZone": {" Europe/Berlin"}}), http.StatusSeeOther, "/people")
+	describe := func(form url.Values) {
+		t.Helper()
+		c.want(c.post("/people/workspace", form), http.StatusSeeOther, "/people")
+	}
+	describe(url.Values{"name": {" Acme & Sons "}, "timeZone": {" Europe/Berlin"}})
 	c.says("/people", "The workspace was changed.", "Acme &amp; Sons", `value="Acme &amp; Sons"`, `value="Europe/Berlin"`)
 	c.says("/devices", `data-time-zone="Europe/Berlin"`)
-	c.want(c.post("/people/workspace", url.Values{"name": {"Acme & Sons"}}), http.StatusSeeOther, "/people")
+	describe(url.Values{"name": {"Acme & Sons"}})
 	c.says("/devices", `data-time-zone="Europe/Berlin"`) // the form had no such field
-	c.want(c.post("/people/workspace", url.Values{"name": {"Acme & Sons"}, "timeZone": {""}}), http.StatusSeeOther, "/people")
+	describe(url.Values{"name": {"Acme & Sons"}, "timeZone": {""}})
 	c.says("/devices", `data-time-zone=""`)
 	c.says("/people/audit", "Changed the name or time zone of the workspace")
 	if p := c.post("/people/workspace", url.Values{"name": {" "}}); p.status != http.StatusUnprocessableEntity ||

@@ -50,7 +50,8 @@ func (d overview) boardOf(r *http.Request, v visit) (page.BoardView, error) {
 
 func deviceTile(s gateway.DeviceState) page.DeviceTile {
 	t := page.DeviceTile{
-		ID: string(s.ID), Name: s.Name, Number: s.Number, Status: string(s.Status), Why: because(s.Reason), Since: timeOf(s.Since),
+		ID: string(s.ID), Name: s.Name, Number: s.Number, Status: string(s.Status), Why: because(s.Reason),
+		Since:        timeOf(s.Since),
 		WaitingSince: timeOf(s.Queue.Since), In: timeOf(s.LastIn), Out: timeOf(s.LastOut),
 	}
 	if s.Waiting > 0 {
@@ -62,8 +63,8 @@ func deviceTile(s gateway.DeviceState) page.DeviceTile {
 func hookTile(s gateway.EndpointState) page.HookTile {
 	t := page.HookTile{
 		ID: string(s.ID), Name: cmp.Or(s.Description, s.URL), Status: string(s.Status),
-		FailingSince: timeOf(s.FailingSince), Bad: s.FailingSince != 0 || s.Failed > s.Succeeded/10, Success: timeOf(s.LastSuccess),
-		Failure: timeOf(s.LastFailure),
+		FailingSince: timeOf(s.FailingSince), Bad: s.FailingSince != 0 || s.Failed > s.Succeeded/10,
+		Success: timeOf(s.LastSuccess), Failure: timeOf(s.LastFailure),
 	}
 	if all := s.Succeeded + s.Failed; all > 0 {
 		t.Rate = numbers.Rate(s.Succeeded, all) + " of " + numbers.Many(all, "attempt", "attempts") + " succeeded"

@@ -434,7 +434,7 @@ func (d chats) newLabel(r *http.Request, v visit) error {
 	return err
 }
 
-// labelNamed returns the device's label with the given name. If there is none, it creates one.
+// labelNamed returns the label with the given name, creating it if the device has none.
 func (d chats) labelNamed(r *http.Request, v visit, device postern.DeviceID, name string) (postern.Label, error) {
 	all, err := d.g.Labels.List(r.Context(), v.caller, device)
 	if err != nil {

@@ -120,7 +120,8 @@ func (d deliveries) show(w http.ResponseWriter, r *http.Request, v visit) error 
 	for _, a := range l.Attempts {
 		view.Attempts = append(view.Attempts, page.Attempt{
 			Number: a.Number, At: a.At.Std(), Signed: a.At.Std(), DurationMs: a.DurationMs, Status: a.Status,
-			Why: whyAnswer(string(a.Reason), a.Status, l.Status == postern.DeliveryPending), Good: a.Reason == "", Answer: a.Answer,
+			Why:  whyAnswer(string(a.Reason), a.Status, l.Status == postern.DeliveryPending),
+			Good: a.Reason == "", Answer: a.Answer,
 		})
 	}
 	return d.write(w, r, http.StatusOK, page.DeliveryPage(d.frame(r, v, "Delivery", "/webhooks"), view))
@@ -215,16 +216,16 @@ func stateReasons() map[string]page.Why {
 	}
 }
 
-// whyAnswer explains why an attempt failed, with advice for the status that the endpoint responded with. again tells whether
-// there will be another attempt.
+// whyAnswer explains why an attempt failed, with advice for the status that the endpoint responded with. again tells
+// whether there will be another attempt.
 func whyAnswer(reason string, status int, again bool) page.Why {
 	why := whyAttempt(reason)
 	switch {
 	case reason != "status":
 		return why
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		why.Do = "Check the webhook's custom headers, or accept requests without a login and verify their signature. A firewall " +
-			"may also have refused this request."
+		why.Do = "Check the webhook's custom headers, or accept requests without a login and verify their signature. A " +
+			"firewall may also have refused this request."
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
 		why.Do = "Check the path in the URL, and that the receiver accepts POST requests there."
 	case status == http.StatusTooManyRequests:

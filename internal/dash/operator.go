@@ -36,12 +36,15 @@ func (d operator) show(w http.ResponseWriter, r *http.Request, v visit) error {
 			view.Devices = append(view.Devices, page.DeviceCount{Status: string(status), Number: numbers.Of(n)})
 		}
 	}
-	view.Charts = []page.Chart{charts.Messages(s.Messages, charts.LastDay()), charts.Attempts(s.Attempts, charts.LastDay())}
+	day := charts.LastDay()
+	view.Charts = []page.Chart{charts.Messages(s.Messages, day), charts.Attempts(s.Attempts, day)}
 	return d.write(w, r, http.StatusOK, page.Operator(d.frame(r, v, "Operator", "/operator"), view))
 }
 
 func queueTiles(s gateway.System) []page.Tile {
-	queued := page.Tile{Label: "Messages to send", Value: numbers.Of(s.Queued), Note: numbers.Of(s.Sending) + " being sent"}
+	queued := page.Tile{
+		Label: "Messages to send", Value: numbers.Of(s.Queued), Note: numbers.Of(s.Sending) + " being sent",
+	}
 	if s.Queued == 0 {
 		queued.Note = "none queued"
 	}

@@ -16,8 +16,8 @@ import (
 	"postern/internal/postern"
 )
 
-// show shows the first page: what is wrong, the devices and webhooks, and figures. A page that is open asks for the figures
-// alone.
+// show shows the first page: what is wrong, the devices and webhooks, and figures. A page that is open asks for the
+// figures alone.
 func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	usage, err := d.g.Statistics.Usage(r.Context(), v.caller)
 	if err != nil {
@@ -38,8 +38,7 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view.Tiles = append([]page.Tile{
-		{Label: "Messages this month", Value: numbers.Of(usage.Messages.Used), Note: "of " + numbers.Of(usage.Messages.Limit)},
-		{Label: "Linked devices", Value: numbers.Of(usage.Devices.Used), Note: "of " + numbers.Of(usage.Devices.Limit)},
+		usedTile("Messages this month", usage.Messages), usedTile("Linked devices", usage.Devices),
 	}, view.Tiles...)
 	f := d.frame(r, v, "Overview", "/")
 	if f.Part {
@@ -50,6 +49,10 @@ func (d overview) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	f.Health = &view.Attention
 	return d.write(w, r, http.StatusOK, page.Overview(f, view))
+}
+
+func usedTile(label string, u gateway.Used) page.Tile {
+	return page.Tile{Label: label, Value: numbers.Of(u.Used), Note: "of " + numbers.Of(u.Limit)}
 }
 
 // steps are the first steps in a new workspace. Members who may not see keys cannot take any of
@@ -163,7 +166,9 @@ func (d overview) chartsOf(
 	return err
 }
 
-func (d overview) messageFigures(r *http.Request, v visit, p charts.Period, s gateway.Spans, view *page.OverviewView) error {
+func (d overview) messageFigures(
+	r *http.Request, v visit, p charts.Period, s gateway.Spans, view *page.OverviewView,
+) error {
 	if !v.may(postern.MessagesRead) {
 		return nil
 	}
@@ -182,7 +187,9 @@ func (d overview) messageFigures(r *http.Request, v visit, p charts.Period, s ga
 	return nil
 }
 
-func (d overview) attemptFigures(r *http.Request, v visit, p charts.Period, s gateway.Spans, view *page.OverviewView) error {
+func (d overview) attemptFigures(
+	r *http.Request, v visit, p charts.Period, s gateway.Spans, view *page.OverviewView,
+) error {
 	if !v.may(postern.WebhooksRead) {
 		return nil
 	}

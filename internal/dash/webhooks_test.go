@@ -423,7 +423,8 @@ func TestVerificationsAreInTheListOfDeliveries(t *testing.T) {
 	}
 }
 
-// What to do about a failed attempt depends on the status of the response, and on whether there will be another attempt.
+// What to do about a failed attempt depends on the status of the response, and on whether there will be another
+// attempt.
 func TestAdviceDependsOnTheResponse(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -433,7 +434,8 @@ func TestAdviceDependsOnTheResponse(t *testing.T) {
 	}{
 		{http.StatusUnauthorized, false, "custom headers"}, {http.StatusForbidden, false, "firewall"},
 		{http.StatusNotFound, false, "path in the URL"}, {http.StatusTooManyRequests, false, "Concurrent deliveries"},
-		{http.StatusBadGateway, true, "Check its logs. Postern tries again later."}, {http.StatusTeapot, true, "respond with 200. Postern"},
+		{http.StatusBadGateway, true, "Check its logs. Postern tries again later."},
+		{http.StatusTeapot, true, "respond with 200. Postern"},
 	} {
 		got := whyAnswer("status", tt.status, tt.again)
 		if !strings.Contains(got.Do, tt.want) || strings.Contains(got.Do, "again later") != tt.again {

@@ -223,7 +223,8 @@ func (g Deliveries) RetryWaiting(ctx context.Context, c access.Caller, id poster
 	return all, nil
 }
 
-// LastAttempts returns the minutes in which an endpoint's last attempts of the last day succeeded and failed; 0 if none did.
+// LastAttempts returns the minutes in which an endpoint's last attempts of the last day succeeded and failed; 0 if none
+// did.
 func (g Webhooks) LastAttempts(
 	ctx context.Context, c access.Caller, id postern.EndpointID,
 ) (success, failure postern.Time, err error) {

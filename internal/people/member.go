@@ -74,8 +74,8 @@ func checkRole(role postern.Role) error {
 	return nil
 }
 
-// DescribeWorkspace changes the name of a workspace, and the time zone in which its times are shown. Members need the role
-// admin.
+// DescribeWorkspace changes the name of a workspace, and the time zone in which its times are shown. Members need the
+// role admin.
 func (g Members) DescribeWorkspace(
 	ctx context.Context, by access.Actor, ws postern.WorkspaceID, name, zone string,
 ) error {

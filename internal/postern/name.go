@@ -26,12 +26,12 @@ func IsPlainText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// zoneForm is what names in the IANA time zone database look like. A system's database has others, which browsers do not know,
-// such as posix/Europe/Berlin.
+// zoneForm is what names in the IANA time zone database look like. A system's database has others, such as
+// posix/Europe/Berlin, which browsers do not know.
 var zoneForm = regexp.MustCompile(`^[A-Z][\w+-]*(/[\w+-]+)*$`)
 
-// CheckTimeZone refuses a name that is not in the IANA time zone database. "" is allowed: it stands for the time zone of
-// each person. The pointer says which field of the request is wrong.
+// CheckTimeZone refuses a name that is not in the IANA time zone database. "" is allowed: it stands for the time zone
+// of each person. The pointer says which field of the request is wrong.
 func CheckTimeZone(pointer, name string) error {
 	if name == "" {
 		return nil

@@ -23,16 +23,16 @@ func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Ac
 	}))
 }
 
-// Describe changes the name and the time zone of a workspace, which act names. It returns an error if rule does not permit
-// the member to do so.
+// Describe changes the name and the time zone of a workspace, which act names. It returns an error if rule does not
+// permit the member to do so.
 func (s Workspaces) Describe(ctx context.Context, name, zone string, rule postern.Rule, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := CheckRule(t, act.WorkspaceID, rule, act); err != nil {
 			return err
 		}
 		t.Wake(KeyChanged, string(act.WorkspaceID))
-		return errors.Join(t.Exec(`UPDATE workspace SET name = $2, time_zone = $3 WHERE id = $1`, act.WorkspaceID, name, zone),
-			recordActs(t, []Act{act}))
+		err := t.Exec(`UPDATE workspace SET name = $2, time_zone = $3 WHERE id = $1`, act.WorkspaceID, name, zone)
+		return errors.Join(err, recordActs(t, []Act{act}))
 	}))
 }
 

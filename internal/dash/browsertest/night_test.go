@@ -66,7 +66,8 @@ func night(t *testing.T, name string, size [2]int64) {
 	fault("+15550003333", "conflict")
 	fault("+15550004444", "logout")
 	for _, text := range []string{
-		"Cut off is not connected", "300 messages are waiting.", torn.Name + " is connected elsewhere", gone.Name + " was logged out",
+		"Cut off is not connected", "300 messages are waiting.",
+		torn.Name + " is connected elsewhere", gone.Name + " was logged out",
 		"Webhook CRM is failing", "attempts failed.", "4 problems", "3 of 3 devices down", "1 of 1 webhooks failing",
 		"300 messages waiting for up to",
 	} {

@@ -15,10 +15,13 @@ type Period struct {
 	Grain page.Grain
 }
 
+// LastHour is an hour by the minute.
 func LastHour() Period { return Period{"the last hour", page.Minutes} }
 
+// LastDay is a day by the hour.
 func LastDay() Period { return Period{"the last 24 hours", page.Hours} }
 
+// LastMonth is 30 days by the day.
 func LastMonth() Period { return Period{"the last 30 days", page.Days} }
 
 // Attempts shows the results of delivery attempts.
@@ -54,7 +57,8 @@ func Attempts(hours []postern.EndpointHour, p Period) page.Chart {
 func Latency(hours []postern.EndpointHour, p Period) page.Chart {
 	c := page.Chart{
 		ID: "latency", Title: "Webhook latency", Grain: p.Grain, Unit: " ms", Levels: true,
-		Parts: []string{"Median", "95%", "99%"}, Columns: []string{"Attempts", "Median (ms)", "95% (ms)", "99% (ms)", "Slowest (ms)"},
+		Parts:   []string{"Median", "95%", "99%"},
+		Columns: []string{"Attempts", "Median (ms)", "95% (ms)", "99% (ms)", "Slowest (ms)"},
 		Note: "The time from the start of an attempt to its response or timeout. Percentiles are estimated from counts of " +
 			"attempts by duration.",
 	}
@@ -67,7 +71,8 @@ func Latency(hours []postern.EndpointHour, p Period) page.Chart {
 			all[i] += h.Took[i]
 		}
 		parts, cells := percentiles(h.Took, h.MaxMs)
-		c.Spans = append(c.Spans, span(h.Hour, parts, numbers.Of(attempts), cells[0], cells[1], cells[2], numbers.OrNone(h.MaxMs, attempts)))
+		c.Spans = append(c.Spans, span(h.Hour, parts, numbers.Of(attempts), cells[0], cells[1], cells[2],
+			numbers.OrNone(h.MaxMs, attempts)))
 	}
 	c.Gist = "Nothing was sent in " + p.Words + "."
 	if n > 0 {
@@ -102,11 +107,12 @@ func Messages(list []postern.MessageSpan, p Period) page.Chart {
 	var sum postern.MessageSpan
 	for _, m := range list {
 		sum.Sent, sum.Received, sum.Failed = sum.Sent+m.Sent, sum.Received+m.Received, sum.Failed+m.Failed
-		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received, m.Failed}, numbers.Of(m.Sent), numbers.Of(m.Received),
-			numbers.Of(m.Failed)))
+		c.Spans = append(c.Spans, span(m.Start, []int64{m.Sent, m.Received, m.Failed},
+			numbers.Of(m.Sent), numbers.Of(m.Received), numbers.Of(m.Failed)))
 	}
 	c.Gist = fmt.Sprintf(
-		"In %s, %s sent, %s received, and %s failed.", p.Words, wereMany(sum.Sent), numbers.Of(sum.Received), numbers.Of(sum.Failed),
+		"In %s, %s sent, %s received, and %s failed.",
+		p.Words, wereMany(sum.Sent), numbers.Of(sum.Received), numbers.Of(sum.Failed),
 	)
 	return c
 }

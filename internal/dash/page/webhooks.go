@@ -24,7 +24,8 @@ type Webhook struct {
 	Events      []string // patterns
 	Succeeded   int      // attempts of the last day
 	Failed      int
-	LastSuccess time.Time // the start of its minute, or of its hour if that was more than a day ago; zero: none within a week
+	// LastSuccess is the start of its minute, or of its hour if that was more than a day ago; zero: none within a week.
+	LastSuccess time.Time
 	LastFailure time.Time
 }
 

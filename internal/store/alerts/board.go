@@ -46,7 +46,8 @@ func (t Table) Devices(ctx context.Context, ws postern.WorkspaceID) (list []Devi
 		ORDER BY CASE WHEN d.status IN `+down+` THEN 0 ELSE 1 END, d.name, d.id LIMIT $2 + 0`,
 		[]any{ws, MostStates}, func(r *sql.Rows) error {
 			var s DeviceState
-			err := r.Scan(&s.ID, &s.Name, &s.Number, &s.Status, &s.Reason, &s.Since, &s.LastIn, &s.LastOut, &s.Waiting, &s.Queue.Since)
+			err := r.Scan(&s.ID, &s.Name, &s.Number, &s.Status, &s.Reason, &s.Since, &s.LastIn, &s.LastOut, &s.Waiting,
+				&s.Queue.Since)
 			list = append(list, s)
 			return err
 		})
@@ -64,7 +65,8 @@ type EndpointState struct {
 	Waiting                  int          // deliveries, at most [MostWaiting]
 }
 
-// LastAttempts returns the minutes in which an endpoint's last attempts since a time succeeded and failed; 0 if none did.
+// LastAttempts returns the minutes in which an endpoint's last attempts since a time succeeded and failed; 0 if none
+// did.
 func (t Table) LastAttempts(
 	ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, since postern.Time,
 ) (success, failure postern.Time, err error) {
@@ -78,9 +80,10 @@ func (t Table) LastAttempts(
 	return success, failure, err
 }
 
-// Endpoints returns the state of a workspace's endpoints, at most [MostStates], with their attempts since a time, and the last
-// ones in the day before it: first those that fail, then by age. They are chosen before anything is counted, and the waiting
-// deliveries are counted in an order, because PostgreSQL would otherwise read all deliveries for each endpoint of the workspace.
+// Endpoints returns the state of a workspace's endpoints, at most [MostStates], with their attempts since a time, and
+// the last ones in the day before it: first those that fail, then by age. They are chosen before anything is counted,
+// and the waiting deliveries are counted in an order, because PostgreSQL would otherwise read all deliveries for each
+// endpoint of the workspace.
 func (t Table) Endpoints(ctx context.Context, ws postern.WorkspaceID, since postern.Time) (list []EndpointState,
 	err error,
 ) {

@@ -72,10 +72,10 @@ func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 	return ids[:min(len(ids), q.Limit)], nil
 }
 
-// called returns the ids of contacts of which a name contains a text: the name that they gave themselves, the one that the
-// network verified, or one in the address book of a device that knows the contact, also if that is not the one that is shown.
-// The entries that match are found first: a workspace has more pairs of a contact and a device. SQLite ignores the case of a
-// to z only.
+// called returns the ids of contacts of which a name contains a text: the name that they gave themselves, the one that
+// the network verified, or one in the address book of a device that knows the contact, also if another one is shown.
+// Matching entries are found first, because there are more pairs of a contact and a device than entries. SQLite ignores
+// the case of a to z only.
 func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (ids []string, err error) {
 	if only != nil && len(only) == 0 {
 		return nil, nil
@@ -180,7 +180,8 @@ type inBook struct {
 	device  postern.DeviceID
 }
 
-// bookNames returns what the address books of all devices call contacts, like contactid: an entry of the person comes first.
+// bookNames returns what the address books of all devices call contacts. As in contactid, an entry of the person comes
+// before one that only says that it is about the person, too.
 func (t Table) bookNames(ctx context.Context, ids string) (map[inBook]string, error) {
 	names := map[inBook]string{}
 	entries := func(place, column string) string {

@@ -51,7 +51,8 @@ func fill(t *testing.T, s *store.Store) {
 		}
 		return errors.Join(err,
 			person(tx, "ws_1", "ctc_1", "Ada Lovelace", "", "", "dev_1"), person(tx, "ws_1", "ctc_2", "", "100% Änne_Bakery", "", "dev_2"),
-			person(tx, "ws_1", "ctc_3", "g Love", "", "Grace Hopper", "dev_1", "dev_2"), person(tx, "ws_2", "ctc_4", "Ada Elsewhere", "", ""),
+			person(tx, "ws_1", "ctc_3", "g Love", "", "Grace Hopper", "dev_1", "dev_2"),
+			person(tx, "ws_2", "ctc_4", "Ada Elsewhere", "", ""),
 			tx.Exec(`INSERT INTO contact_key (workspace_id, name, contact_id) VALUES ('ws_1', '+1555', 'ctc_2'),
 				('ws_1', '+1666', 'ctc_1')`),
 			tx.Exec(`INSERT INTO address_book (device_id, entry, other, name) VALUES ('dev_2', 'lid:9', '+1555', 'Baker Street'),
