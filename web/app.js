@@ -258,6 +258,7 @@
     timeZone, year: 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit',
     ...(digits && { fractionalSecondDigits: digits }),
   })
+  const hour = new Intl.DateTimeFormat(undefined, { timeZone, timeStyle: 'medium' })
   const forms = { 0: exactly(0), 3: exactly(3) }
   const zone = document.querySelector('[data-zone]')
   if (zone) zone.textContent = `Times are in ${written.resolvedOptions().timeZone.replaceAll('_', ' ')}.`
@@ -345,10 +346,11 @@
   // A stream tells when something has changed, and the parts of the page that show it ask for their content then. Only
   // a page that is looked at has a stream: browsers open few connections to one server.
   const connect = (shown) => {
-    let source, again
+    let source, again, lost
     const change = () => document.body.dispatchEvent(new Event('news'))
     const show = (ok) => {
-      const text = ok ? 'Live' : 'Connection lost. Reconnecting …'
+      lost = ok ? undefined : lost ?? hour.format()
+      const text = ok ? 'Live' : `Connection lost at ${lost}. Reconnecting …`
       if (shown.textContent !== text) shown.textContent = text
       shown.classList.toggle('text-error', !ok)
     }

@@ -138,7 +138,7 @@ func (d events) newer(w http.ResponseWriter, r *http.Request, v visit) error {
 }
 
 // passing is how many of the events that come faster than they are read a page shows at a time.
-const passing = 20
+const passing = 12
 
 // passed returns the newest events, the end of the log, and the path of the events before them.
 func (d events) passed(r *http.Request, v visit) (list []gateway.LoggedEvent, end, before string, err error) {

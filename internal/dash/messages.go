@@ -224,6 +224,11 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if view.Quote, err = d.quoteOf(r.Context(), v, m, nil); err != nil {
 		return err
 	}
+	if view.Logged = v.may(postern.EventsRead); view.Logged {
+		if view.Events, err = d.eventHeads(r, v, m.ID); err != nil {
+			return err
+		}
+	}
 	if m.ExpiresAt != 0 && (m.Status == postern.Queued || m.Status == postern.Sending) {
 		view.Expires = m.ExpiresAt.Std()
 	}
@@ -231,6 +236,15 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		view.Labels = append(view.Labels, page.Header{Name: name, Value: m.Metadata[name]})
 	}
 	return d.write(w, r, http.StatusOK, page.MessagePage(d.frame(r, v, "Message", "/messages"), view))
+}
+
+// eventHeads returns the events that report a message.
+func (d messages) eventHeads(r *http.Request, v visit, id postern.MessageID) (list []page.EventHead, err error) {
+	events, err := d.g.Messages.Events(r.Context(), v.caller, id)
+	for _, e := range events {
+		list = append(list, page.EventHead{ID: string(e.ID), Type: string(e.Type), At: e.At.Std()})
+	}
+	return list, err
 }
 
 // cancel ends a message that has not been sent.

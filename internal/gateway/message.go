@@ -231,6 +231,21 @@ func (g Messages) Timeline(
 	return paging.Cut(g.cursors, c.Workspace(), kind, entries[first:], rows, postern.TimelineEntry.Place), nil
 }
 
+// Events lists the events that report a message, oldest first, at most 100. Events that were removed from the log are not
+// listed.
+func (g Messages) Events(
+	ctx context.Context, c access.Caller, id postern.MessageID,
+) (list []postern.EventHead, err error) {
+	if err := cmp.Or(c.Permit(postern.MessagesRead), c.Permit(postern.EventsRead)); err != nil {
+		return nil, err
+	}
+	m, err := g.get(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	return g.db.Messages.Events(ctx, m)
+}
+
 // Receipts lists who has confirmed a message that was sent, and when. Members of a group are in the order of their
 // addresses on the network.
 func (g Messages) Receipts(

@@ -86,6 +86,13 @@ type Event struct {
 	Trace       string    // of the message; not stored with the event, but with its deliveries
 }
 
+// EventHead is a recorded event without its envelope.
+type EventHead struct {
+	ID   EventID
+	Type EventType
+	At   Time // when it was recorded
+}
+
 // Envelope encodes the event as JSON: the bytes that every attempt of every delivery
 // carries. Without a Subject, it contains only the fields that name the event.
 func (e Event) Envelope(sequence int64, at Time) []byte {

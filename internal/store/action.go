@@ -289,7 +289,7 @@ const (
 	readSends    = `SELECT number, at, outcome FROM send_attempt WHERE message_id = $1 ORDER BY number LIMIT $2 + 0`
 	readActions  = `SELECT ` + messageColumns + `, finished_at FROM message WHERE device_id = $1 AND about = $2
 		AND about <> '' AND chat_id = $3 ORDER BY n LIMIT $4 + 0`
-	readEvents = `SELECT id, type FROM event WHERE message_id = $1 AND message_id <> '' AND workspace_id = $2
+	readEvents = `SELECT id, type, created_at FROM event WHERE message_id = $1 AND message_id <> '' AND workspace_id = $2
 		ORDER BY position LIMIT $3 + 0`
 	readLastPosts = `SELECT id, endpoint_id, attempts, last_attempt_at, last_duration, last_status, last_reason
 		FROM delivery WHERE event_id = $1 ORDER BY n LIMIT $2 + 0`
@@ -346,17 +346,25 @@ func (s Messages) readActions(ctx context.Context, m postern.Message, p *postern
 	})
 }
 
+// Events lists the events that report a message that was found by its workspace, oldest first, at most 100. Events that
+// were removed from the log are not listed.
+func (s Messages) Events(ctx context.Context, m postern.Message) (list []postern.EventHead, err error) {
+	err = s.db.Rows(ctx, readEvents, []any{m.ID, m.WorkspaceID, maxReported}, func(r *sql.Rows) error {
+		var e postern.EventHead
+		err := r.Scan(&e.ID, &e.Type, &e.At)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
 // readPosts reads the events one by one, so that the planner of PostgreSQL cannot decide to scan
 // the deliveries.
 func (s Messages) readPosts(ctx context.Context, m postern.Message, p *postern.Progress) error {
-	var events, last []postern.Post
-	err := s.db.Rows(ctx, readEvents, []any{m.ID, m.WorkspaceID, maxReported}, func(r *sql.Rows) error {
-		var e postern.Post
-		err := r.Scan(&e.EventID, &e.EventType)
-		events = append(events, e)
-		return err
-	})
-	for _, e := range events {
+	var last []postern.Post
+	events, err := s.Events(ctx, m)
+	for _, one := range events {
+		e := postern.Post{EventID: one.ID, EventType: one.Type}
 		args := []any{e.EventID, maxReported - len(last)}
 		err = errors.Join(err, s.db.Rows(ctx, readLastPosts, args, func(r *sql.Rows) error {
 			err := r.Scan(&e.DeliveryID, &e.EndpointID, &e.Number, &e.At, &e.DurationMs, &e.Status, &e.Reason)

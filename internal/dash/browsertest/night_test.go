@@ -116,9 +116,10 @@ func TestPageSaysThatItIsCutOff(t *testing.T) {
 	}
 	b.awaits("Live")
 	offline(true)
-	b.awaits("Connection lost")
+	b.awaits("Connection lost at ")
+	b.looks("cut-off")
 	offline(false)
 	b.awaits("Live")
 	k.Stop()
-	b.awaits("Connection lost")
+	b.awaits("Connection lost at ")
 }

@@ -150,6 +150,14 @@ type MessageView struct {
 	JSON      string        // as the API shows it
 	Every     time.Duration // how often to look for a change; 0: it changes no more
 	Chats     bool          // there is a conversation to go to
+	Events    []EventHead   // that report it, oldest first
+	Logged    bool          // the events may be seen
+}
+
+// EventHead is an event that reports a message.
+type EventHead struct {
+	ID, Type string
+	At       time.Time
 }
 
 // WayStep is a station of a message.
