@@ -6,6 +6,7 @@
 //   form[data-passkey]           asks the browser for a passkey, by data-options
 //   data-pauses="id"             keeps what is in #id from asking for more
 //   data-rests                   does not ask for more while details in it are open, or somebody chooses something in it
+//   details [data-loads]         has a link to what takes its place when the details are opened
 //   data-most="n"                holds n children: those at the end go, data-cut tells
 //   form[data-uploads="id"]      sends its file with a progress bar; what the answer has as #id takes its place
 //   data-drops="id"              takes a file that is dropped into the field #id
@@ -301,7 +302,14 @@
   }
   badge()
   // What a part brings is changed before it is drawn, so that no time is seen in UTC first.
-  new MutationObserver(() => { cut(); localize(); age(); badge() }).observe(document.body, { childList: true, subtree: true, characterData: true })
+  // The page behind a dialog stays where it is.
+  const lock = () => document.documentElement.toggleAttribute('data-dialog', document.querySelector('dialog[open]') !== null)
+  document.addEventListener('toggle', (e) => {
+    lock()
+    const part = e.target.open && e.target.querySelector('[data-loads]')
+    if (part) htmx.ajax('GET', part.querySelector('a').href, { source: part, target: part, select: `#${part.id}`, swap: 'outerHTML' })
+  }, true)
+  new MutationObserver(() => { cut(); localize(); age(); badge(); lock() }).observe(document.body, { childList: true, subtree: true, characterData: true })
 
   // The palette opens with Ctrl+K, or with a button, and is moved through with the arrow keys.
   const palette = document.getElementById('palette')
@@ -346,22 +354,26 @@
   // A stream tells when something has changed, and the parts of the page that show it ask for their content then. Only
   // a page that is looked at has a stream: browsers open few connections to one server.
   const connect = (shown) => {
-    let source, again, lost
+    let source, again
+    let seen = Date.now() // when the page last had a connection
+    const see = () => { if (source?.readyState === EventSource.OPEN) seen = Date.now() }
+    setInterval(see, 5000) // a computer that sleeps does not tell
     const change = () => document.body.dispatchEvent(new Event('news'))
     const show = (ok) => {
-      lost = ok ? undefined : lost ?? hour.format()
-      const text = ok ? 'Live' : `Connection lost at ${lost}. Reconnecting …`
+      const at = new Date(seen).toDateString() === new Date().toDateString() ? hour : written
+      const text = ok ? 'Live' : `Connection lost at ${at.format(seen)}. Reconnecting …`
       if (shown.textContent !== text) shown.textContent = text
       shown.classList.toggle('text-error', !ok)
     }
     const close = () => {
+      see()
       clearTimeout(again)
       source?.close()
     }
     const open = () => {
       close()
       source = new EventSource(shown.dataset.live)
-      source.onopen = () => { show(true); change() }
+      source.onopen = () => { see(); show(true); change() }
       source.addEventListener('changed', change)
       source.onerror = () => {
         show(false)
