@@ -107,31 +107,44 @@ func (d overview) figures(r *http.Request, v visit, view *page.OverviewView) err
 		span = ""
 	}
 	spans.Device = device
-	d.spanChoices(view, span, device)
+	data := r.FormValue("data") != ""
+	d.spanChoices(view, span, device, data)
 	if err := d.chartsOf(r, v, span, device, view); err != nil {
 		return err
 	}
-	if err := d.messageFigures(r, v, p, spans, view); err != nil || device != "" {
-		return err // webhooks are not those of a device
+	err := d.messageFigures(r, v, p, spans, view)
+	if err == nil && device == "" { // webhooks are not those of a device
+		err = d.attemptFigures(r, v, p, spans, view)
 	}
-	return d.attemptFigures(r, v, p, spans, view)
+	for i := range view.Charts {
+		if !data {
+			view.Charts[i].Data = figuresPath(span, device, true)
+		}
+	}
+	return err
+}
+
+// figuresPath is the path of the page with the charts of a span and a device, with or without their data as tables.
+func figuresPath(span string, device postern.DeviceID, data bool) string {
+	asked := url.Values{}
+	if span != "" {
+		asked.Set("span", span)
+	}
+	if device != "" {
+		asked.Set("device", string(device))
+	}
+	if data {
+		asked.Set("data", "1")
+	}
+	if len(asked) == 0 {
+		return "/"
+	}
+	return "/?" + asked.Encode()
 }
 
 // spanChoices adds the links to charts of other spans.
-func (overview) spanChoices(view *page.OverviewView, span string, device postern.DeviceID) {
-	path := func(span string) string {
-		asked := url.Values{}
-		if span != "" {
-			asked.Set("span", span)
-		}
-		if device != "" {
-			asked.Set("device", string(device))
-		}
-		if len(asked) == 0 {
-			return "/"
-		}
-		return "/?" + asked.Encode()
-	}
+func (overview) spanChoices(view *page.OverviewView, span string, device postern.DeviceID, data bool) {
+	path := func(span string) string { return figuresPath(span, device, data) }
 	view.Spans, view.Span = []page.Choice{
 		{Value: path("hour"), Label: "Last hour"}, {Value: path(""), Label: "Last 24 hours"},
 	}, path(span)

@@ -118,7 +118,7 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	}
 	s.received(s.linked(other.ID, "Theirs"), "not yours")
 	for path, words := range map[string]string{
-		"/": "the last 24 hours", "/?span=month": "the last 30 days", "/?span=nothing": "the last 24 hours",
+		"/?data=1": "the last 24 hours", "/?data=1&span=month": "the last 30 days", "/?data=1&span=nothing": "the last 24 hours",
 	} {
 		p := c.says(
 			path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.",
@@ -139,7 +139,10 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	c.says("/", "Getting started", "3 of 4 done")
 	c.post("/keys", url.Values{"name": {"ci"}, "scope": {"devices:read"}, "expiry": {""}})
 	c.saysNot("/", "Getting started")
-	if p := c.get("/?span=month"); strings.Count(p.body, "<tr") != 4*31+2 { // with the board
+	if p := c.says("/", `href="/?data=1">Show the data of all charts`); strings.Contains(p.body, `class="data"`) {
+		t.Error("the tables are here although nobody asked for them")
+	}
+	if p := c.get("/?data=1&span=month"); strings.Count(p.body, "<tr") != 4*31+2 { // with the board
 		t.Errorf("the tables of 30 days have %d rows", strings.Count(p.body, "<tr"))
 	}
 }

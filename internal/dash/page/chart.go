@@ -22,6 +22,7 @@ type Chart struct {
 	Most    int      // the value of a full-height bar; 0: a round number above the highest value
 	Unit    string   // follows the values; "": none
 	Grain   Grain
+	Data    string // the path of the page with the table; "": it is here
 }
 
 // Grain is the length of a chart's spans.
@@ -52,6 +53,9 @@ type bar struct {
 	part              int
 	x, y, width, high string
 }
+
+// dataID is the id of the element with the table.
+func (c Chart) dataID() string { return straight(c.ID) + "-data" }
 
 // bars returns the parts to draw for the i-th span.
 func (c Chart) bars(i int) (list []bar) {
