@@ -224,7 +224,8 @@ func (d messages) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	if view.Quote, err = d.quoteOf(r.Context(), v, m, nil); err != nil {
 		return err
 	}
-	if view.Logged = v.may(postern.EventsRead); view.Logged {
+	if view.ShowsLog = v.may(postern.EventsRead); view.ShowsLog {
+		view.Most = gateway.MostReported
 		if view.Events, err = d.eventHeads(r, v, m.ID); err != nil {
 			return err
 		}

@@ -231,8 +231,11 @@ func (g Messages) Timeline(
 	return paging.Cut(g.cursors, c.Workspace(), kind, entries[first:], rows, postern.TimelineEntry.Place), nil
 }
 
-// Events lists the events that report a message, oldest first, at most 100. Events that were removed from the log are not
-// listed.
+// MostReported is how many events of a message are listed.
+const MostReported = 100
+
+// Events lists the events that report a message, oldest first: the newest [MostReported]. Events that were removed from
+// the log are not listed.
 func (g Messages) Events(
 	ctx context.Context, c access.Caller, id postern.MessageID,
 ) (list []postern.EventHead, err error) {

@@ -23,7 +23,7 @@ func (c stateColumn) Scan(src any) error {
 
 const (
 	maxProgress = 200 // attempts and actions that are read of the way of a message
-	maxReported = 100 // events about a message, and deliveries of these, whose attempts are read
+	maxReported = 100 // newest events about a message, and deliveries of these, whose attempts are read
 )
 
 // QueueAction is an action on a message that a caller requests. It waits like a message of
@@ -289,8 +289,8 @@ const (
 	readSends    = `SELECT number, at, outcome FROM send_attempt WHERE message_id = $1 ORDER BY number LIMIT $2 + 0`
 	readActions  = `SELECT ` + messageColumns + `, finished_at FROM message WHERE device_id = $1 AND about = $2
 		AND about <> '' AND chat_id = $3 ORDER BY n LIMIT $4 + 0`
-	readEvents = `SELECT id, type, created_at FROM event WHERE message_id = $1 AND message_id <> '' AND workspace_id = $2
-		ORDER BY position LIMIT $3 + 0`
+	readEvents = `SELECT id, type, created_at FROM event
+		WHERE message_id = $1 AND message_id <> '' AND workspace_id = $2 ORDER BY position DESC LIMIT $3 + 0`
 	readLastPosts = `SELECT id, endpoint_id, attempts, last_attempt_at, last_duration, last_status, last_reason
 		FROM delivery WHERE event_id = $1 ORDER BY n LIMIT $2 + 0`
 	readPosts = `SELECT number, at, duration, status, reason FROM attempt WHERE delivery_id = $1 ORDER BY number
@@ -346,8 +346,8 @@ func (s Messages) readActions(ctx context.Context, m postern.Message, p *postern
 	})
 }
 
-// Events lists the events that report a message that was found by its workspace, oldest first, at most 100. Events that
-// were removed from the log are not listed.
+// Events lists the events that report a message that was found by its workspace, oldest first: the newest 100. Events
+// that were removed from the log are not listed.
 func (s Messages) Events(ctx context.Context, m postern.Message) (list []postern.EventHead, err error) {
 	err = s.db.Rows(ctx, readEvents, []any{m.ID, m.WorkspaceID, maxReported}, func(r *sql.Rows) error {
 		var e postern.EventHead
@@ -355,6 +355,7 @@ func (s Messages) Events(ctx context.Context, m postern.Message) (list []postern
 		list = append(list, e)
 		return err
 	})
+	slices.Reverse(list)
 	return list, err
 }
 

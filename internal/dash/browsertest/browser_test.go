@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,11 +58,11 @@ var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900),
-		chromedp.Flag("force-prefers-reduced-motion", true)) // tests of motion ask for it
+		chromedp.Flag("force-prefers-reduced-motion", true)) // tests of motion override this
 	if *floodedBy > 1 {
 		opts = append(opts, chromedp.ModifyCmdFunc(yield))
 	} else {
-		opts = append(opts, chromedp.Flag("in-process-gpu", true)) // a process less
+		opts = append(opts, chromedp.Flag("in-process-gpu", true)) // one process fewer
 	}
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, leave := chromedp.NewContext(ctx)
@@ -69,10 +70,11 @@ var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
 	return ctx, chromedp.Do(ctx)
 })
 
-// yield lets a command run only when nothing else does, as if it had a machine of its own.
+// yield gives a command the lowest priority, so that it has what the server leaves of the machine.
 func yield(cmd *exec.Cmd) {
 	cmd.Args = append([]string{"nice", "-n", "19", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/usr/bin/nice"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
 // quit ends Chromium if it was started.

@@ -27,7 +27,7 @@ var (
 
 // followed are the pages that stay open in a flood, with the elements whose newest time they show.
 var followed = []struct{ path, times string }{
-	{"/", "#board time"}, {"/events", "#log li:first-child time"}, {"/messages/chats", "#chats li:first-child time"},
+	{"/", "#board time"}, {"/events", "#log > li:first-child time"}, {"/messages/chats", "#chats ul > li:first-child time"},
 }
 
 // sampler notes ten times per second how old the newest thing is that a page shows.
@@ -35,8 +35,8 @@ const sampler = `(() => {
 	const newest = () => Math.max(0, ...[...document.querySelectorAll(%q)].map((t) => Date.parse(t.dateTime)))
 	window.newest = newest
 	window.lags = []
-	window.since = Infinity
-	setInterval(() => { if (newest() >= window.since) window.lags.push(Date.now() - newest()) }, 100)
+	window.since = 0
+	setInterval(() => { if (window.since) window.lags.push(Date.now() - Math.max(newest(), window.since)) }, 100)
 	return 0
 })()`
 

@@ -151,7 +151,8 @@ type MessageView struct {
 	Every     time.Duration // how often to look for a change; 0: it changes no more
 	Chats     bool          // there is a conversation to go to
 	Events    []EventHead   // that report it, oldest first
-	Logged    bool          // the events may be seen
+	Most      int           // how many events are listed at most
+	ShowsLog  bool          // the reader may see events
 }
 
 // EventHead is an event that reports a message.
