@@ -118,7 +118,8 @@ func TestOverviewShowsWhatHappened(t *testing.T) {
 	}
 	s.received(s.linked(other.ID, "Theirs"), "not yours")
 	for path, words := range map[string]string{
-		"/?data=1": "the last 24 hours", "/?data=1&span=month": "the last 30 days", "/?data=1&span=nothing": "the last 24 hours",
+		"/?data=1": "the last 24 hours", "/?data=1&span=month": "the last 30 days",
+		"/?data=1&span=nothing": "the last 24 hours",
 	} {
 		p := c.says(
 			path, "In "+words+", 3 messages were sent, 2 received, and 1 failed.",

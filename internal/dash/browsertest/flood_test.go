@@ -27,7 +27,9 @@ var (
 
 // followed are the pages that stay open in a flood, with the elements whose newest time they show.
 var followed = []struct{ path, times string }{
-	{"/", "#board time"}, {"/events", "#log > li:first-child time"}, {"/messages/chats", "#chats ul > li:first-child time"},
+	{"/", "#board time"},
+	{"/events", "#log > li:first-child time"},
+	{"/messages/chats", "#chats ul > li:first-child time"},
 }
 
 // sampler notes ten times per second how old the newest thing is that a page shows.
