@@ -232,7 +232,7 @@ func (g Messages) Timeline(
 }
 
 // MostReported is how many events of a message are listed.
-const MostReported = 100
+const MostReported = store.MostReported
 
 // Events lists the events that report a message, oldest first: the newest [MostReported]. Events that were removed from
 // the log are not listed.

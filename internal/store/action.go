@@ -21,10 +21,10 @@ func (c stateColumn) Scan(src any) error {
 	return jsonColumn{c.of}.Scan(src)
 }
 
-const (
-	maxProgress = 200 // attempts and actions that are read of the way of a message
-	maxReported = 100 // newest events about a message, and deliveries of these, whose attempts are read
-)
+const maxProgress = 200 // attempts and actions that are read of the way of a message
+
+// MostReported is how many events about a message are read, the newest, and how many deliveries of these.
+const MostReported = 100
 
 // QueueAction is an action on a message that a caller requests. It waits like a message of
 // its chat, costs no quota, and is sent even if the device is disconnected now.
@@ -346,10 +346,10 @@ func (s Messages) readActions(ctx context.Context, m postern.Message, p *postern
 	})
 }
 
-// Events lists the events that report a message that was found by its workspace, oldest first: the newest 100. Events
-// that were removed from the log are not listed.
+// Events lists the events that report a message that was found by its workspace, oldest first: the newest
+// [MostReported]. Events that were removed from the log are not listed.
 func (s Messages) Events(ctx context.Context, m postern.Message) (list []postern.EventHead, err error) {
-	err = s.db.Rows(ctx, readEvents, []any{m.ID, m.WorkspaceID, maxReported}, func(r *sql.Rows) error {
+	err = s.db.Rows(ctx, readEvents, []any{m.ID, m.WorkspaceID, MostReported}, func(r *sql.Rows) error {
 		var e postern.EventHead
 		err := r.Scan(&e.ID, &e.Type, &e.At)
 		list = append(list, e)
@@ -366,7 +366,7 @@ func (s Messages) readPosts(ctx context.Context, m postern.Message, p *postern.P
 	events, err := s.Events(ctx, m)
 	for _, one := range events {
 		e := postern.Post{EventID: one.ID, EventType: one.Type}
-		args := []any{e.EventID, maxReported - len(last)}
+		args := []any{e.EventID, MostReported - len(last)}
 		err = errors.Join(err, s.db.Rows(ctx, readLastPosts, args, func(r *sql.Rows) error {
 			err := r.Scan(&e.DeliveryID, &e.EndpointID, &e.Number, &e.At, &e.DurationMs, &e.Status, &e.Reason)
 			last = append(last, e)
