@@ -100,6 +100,18 @@ func night(t *testing.T, name string, size [2]int64) {
 	looks("-after")
 }
 
+// lostLater notices the end of the connection two hours after the last answer, and is 1 if the page names the time of
+// that answer.
+const lostLater = `(() => {
+	const answered = Date.now(), now = Date.now
+	const hour = (at) => new Intl.DateTimeFormat(undefined, {hour: 'numeric'}).formatToParts(at).find((p) => p.type === 'hour').value
+	Date.now = () => answered + 2 * 3600 * 1000
+	dispatchEvent(new Event('offline'))
+	Date.now = now
+	const said = document.querySelector('[data-live]').textContent.match(/lost at (.*, )?(\d+):/)?.[2]
+	return Number(said === hour(answered) || said === hour(answered - 60 * 1000))
+})()`
+
 // A page says that its connection to the server is lost, and that it is back.
 func TestPageSaysThatItIsCutOff(t *testing.T) {
 	t.Parallel()
@@ -119,6 +131,11 @@ func TestPageSaysThatItIsCutOff(t *testing.T) {
 	b.awaits("Connection lost at ")
 	b.looks("cut-off")
 	offline(false)
+	b.awaits("Live")
+	if b.number(lostLater) != 1 {
+		t.Errorf("after two hours without an answer, the page says %.200s", b.text())
+	}
+	b.number("dispatchEvent(new Event('online')) ? 1 : 0")
 	b.awaits("Live")
 	k.Stop()
 	b.awaits("Connection lost at ")

@@ -259,7 +259,7 @@
     timeZone, year: 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit',
     ...(digits && { fractionalSecondDigits: digits }),
   })
-  const hour = new Intl.DateTimeFormat(undefined, { timeZone, timeStyle: 'medium' })
+  const timeOfDay = new Intl.DateTimeFormat(undefined, { timeZone, timeStyle: 'medium' })
   const forms = { 0: exactly(0), 3: exactly(3) }
   const zone = document.querySelector('[data-zone]')
   if (zone) zone.textContent = `Times are in ${written.resolvedOptions().timeZone.replaceAll('_', ' ')}.`
@@ -301,7 +301,6 @@
     }
   }
   badge()
-  // What a part brings is changed before it is drawn, so that no time is seen in UTC first.
   // The page behind a dialog stays where it is.
   const lock = () => document.documentElement.toggleAttribute('data-dialog', document.querySelector('dialog[open]') !== null)
   document.addEventListener('toggle', (e) => {
@@ -309,6 +308,7 @@
     const part = e.target.open && e.target.querySelector('[data-loads]')
     if (part) htmx.ajax('GET', part.querySelector('a').href, { source: part, target: part, select: `#${part.id}`, swap: 'outerHTML' })
   }, true)
+  // What a part brings is changed before it is drawn, so that no time is seen in UTC first.
   new MutationObserver(() => { cut(); localize(); age(); badge(); lock() }).observe(document.body, { childList: true, subtree: true, characterData: true })
 
   // The palette opens with Ctrl+K, or with a button, and is moved through with the arrow keys.
@@ -355,18 +355,17 @@
   // a page that is looked at has a stream: browsers open few connections to one server.
   const connect = (shown) => {
     let source, again
-    let seen = Date.now() // when the page last had a connection
-    const see = () => { if (source?.readyState === EventSource.OPEN) seen = Date.now() }
-    setInterval(see, 5000) // a computer that sleeps does not tell
+    let seen = Date.now() // when the server last answered: a stream that broke while the computer slept still looks open
+    const see = () => { seen = Date.now() }
+    document.addEventListener('htmx:before:response', (e) => { if (e.detail.ctx.response.status < 400) see() })
     const change = () => document.body.dispatchEvent(new Event('news'))
     const show = (ok) => {
-      const at = new Date(seen).toDateString() === new Date().toDateString() ? hour : written
+      const at = new Date(seen).toDateString() === new Date().toDateString() ? timeOfDay : written
       const text = ok ? 'Live' : `Connection lost at ${at.format(seen)}. Reconnecting …`
       if (shown.textContent !== text) shown.textContent = text
       shown.classList.toggle('text-error', !ok)
     }
     const close = () => {
-      see()
       clearTimeout(again)
       source?.close()
     }
@@ -374,7 +373,7 @@
       close()
       source = new EventSource(shown.dataset.live)
       source.onopen = () => { see(); show(true); change() }
-      source.addEventListener('changed', change)
+      source.addEventListener('changed', () => { see(); change() })
       source.onerror = () => {
         show(false)
         if (source.readyState === EventSource.CLOSED) again = setTimeout(open, 3000)
