@@ -217,6 +217,7 @@ func TestContactsAreMerged(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := members(t, hooks.AwaitCount(postern.ContactIdentified, 2)[0], "contact") // one for each device
+		hooks.AwaitCount(postern.MessageReceived, 2)
 		var merged, one postern.KnownContact
 		c.Call("GET", "/v1/contacts/"+hidden["contactId"].(string), nil, 200, &merged)
 		c.Call("GET", "/v1/contacts/"+string(merged.ID), nil, 200, &one)
