@@ -222,8 +222,12 @@ func (d *core) self(r *http.Request, user postern.UserID) access.Self {
 	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
-// toSignIn redirects to the sign-in page, which leads back here.
+// toSignIn redirects to the sign-in page, which leads back here. A stream cannot follow to a page, and ends.
 func toSignIn(w http.ResponseWriter, r *http.Request) error {
+	if r.Header.Get("Accept") == "text/event-stream" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return nil
+	}
 	to := "/signin"
 	if r.Method == http.MethodGet && r.URL.Path != "/" {
 		to += "?next=" + url.QueryEscape(r.URL.RequestURI())

@@ -77,6 +77,7 @@ func (d events) show(w http.ResponseWriter, r *http.Request, v visit) error {
 		return err
 	}
 	view := page.EventView{Event: eventOf(e.LoggedEvent, v, names), Most: gateway.MostOfEvent}
+	view.Event.JSON = indented(e.Body)
 	if view.Hooks = v.may(postern.WebhooksRead); view.Hooks {
 		if view.Deliveries, err = d.posted(r, v, e.Deliveries); err != nil {
 			return err
@@ -173,8 +174,8 @@ func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) 
 			ID string `json:"id"`
 		} `json:"message"`
 	}
-	_ = json.Unmarshal(e.Body, &in) // the raw event is shown in any case
-	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp, JSON: indented(e.Body)}
+	_ = json.Unmarshal(e.Body, &in) // the event itself is shown in any case
+	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp}
 	if v.may(postern.DevicesRead) && in.DeviceID != "" {
 		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(names[postern.DeviceID(in.DeviceID)], in.DeviceID)}
 	}

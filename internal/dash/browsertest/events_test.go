@@ -40,7 +40,7 @@ func (b *browser) events() []string {
 	b.t.Helper()
 	text, err := chromedp.Run(
 		b.ctx,
-		chromedp.Evaluate[string](`[...document.querySelectorAll('#events li > div > bdi')].map(e => e.textContent).join(' ')`),
+		chromedp.Evaluate[string](`[...document.querySelectorAll('#events li > bdi')].map(e => e.textContent).join(' ')`),
 	)
 	b.must(err)
 	return strings.Fields(text)
@@ -51,6 +51,8 @@ func (b *browser) linked(k *testkit.Kit) (*testkit.Client, postern.DeviceID) {
 	b.t.Helper()
 	device := postern.DeviceID(strings.TrimPrefix(b.linkDevice(), "/devices/"))
 	b.goTo("/events")
+	b.do(click(`#log details summary`))
+	b.awaits("ws_")
 	all, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector('#events').textContent`))
 	b.must(err)
 	return k.Key(
@@ -115,7 +117,7 @@ func TestOverviewAndEvents(t *testing.T) {
 	inbound(c, device, "a contact writes")
 	b.until("the newest event on top", func() bool { return b.events()[0] == "message.received" })
 	b.do(click(`#events li details summary`))
-	b.sees("a contact writes")
+	b.awaits("a contact writes")
 	b.looks("events")
 
 	// Paused by keyboard, the page stays as it is, and the open event stays open.

