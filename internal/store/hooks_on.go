@@ -13,7 +13,7 @@ import (
 )
 
 // early is how long a saboteur delays a write that it has already answered.
-const early = 150 * time.Millisecond
+const early = time.Second
 
 // write hands a hot write to the engine, with fail points and saboteurs around it.
 func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
