@@ -23,17 +23,20 @@ RACE += $(foreach p,$(FIPS)/sha256 $(FIPS)/sha512 $(FIPS)/hmac $(FIPS)/aes $(FIP
         image/color image/draw image/jpeg image/png image/internal/imageutil,-gcflags=$(p)=-race=false)
 
 # Packages are tested in the order in which they are named first. The longest begin, or one of them would
-# run alone at the end. Many tests wait, so twice as many run at a time as there are processors. "go vet" has
-# run before, nobody debugs these programs, and they have memory to spare.
+# run alone at the end. Many tests wait, so twice as many run at a time as there are processors. "make test"
+# vets before, nobody debugs these programs, and they have memory to spare.
 LONGEST  := ./internal/testkit ./internal/store
 PARALLEL ?= -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 QUICK    := -vet=off -ldflags="-s -w"
 
-# These packages test requests of one caller after another, commands, or functions that share nothing; what
-# happens at the same time is tested elsewhere. "make test-long" runs them with the race detector.
+# Most tests of these packages make one request after another, run commands, or call functions that share
+# nothing. "make test-long" runs them with the race detector.
 ALONE := ./internal/api ./internal/api/schema ./internal/api/spec ./internal/dash ./internal/problem ./internal/reference \
          ./internal/media/smalljpeg ./cmd/postern
+# The programs that it starts are built without the detector in any case.
 CHAOS := ./internal/chaos
+# The packages with files that are built with fail points only.
+RIGGED = $(shell grep -rl --include='*.go' '^//go:build.*failpoints' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 # The databases of tests are in memory if it has room for them: the tests of webhook took 114 s on a disk, and
 # 46 s in memory. "make chaos" and "make bench" use the disk.
@@ -74,18 +77,20 @@ deps: ## install what the tests need besides Go (as root), or list what is missi
 # The parts of the tests run side by side, because the browser and the killed servers mostly wait.
 test: deps ## run every test once, without the race detector
 	$(GO) vet ./...
-	$(GO) vet -tags failpoints $$(git grep -l '^//go:build.*failpoints' '*.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	@test -n "$(RIGGED)" || { echo "no package has fail points"; exit 1; }
+	$(GO) vet -tags failpoints $(RIGGED)
 	TMPDIR="$${TMPDIR:-$(ROOMY)}" $(MAKE) --no-print-directory --output-sync=target -j 3 \
 	  go-test browser-test chaos-test failpoint-test verify-webhooks web-check extension-check demo-check
 	@echo "ok: all tests passed"
 
 .PHONY: go-test failpoint-test chaos-test
 go-test:
-	GOGC=400 $(GO) test $(QUICK) $(PARALLEL) -timeout 60m $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(CHAOS))")
+	GOGC=400 $(GO) test $(QUICK) $(PARALLEL) -timeout 60m $(LONGEST) \
+	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(CHAOS))")
 
 # Continuous integration runs it after "make test". The detector more than doubles the time of the tests.
 .PHONY: race
-race: deps ## repeat the tests of what happens at the same time with the race detector
+race: deps ## repeat the tests of concurrent code with the race detector
 	TMPDIR="$${TMPDIR:-$(ROOMY)}" CGO_ENABLED=1 GOGC=400 $(GO) test $(RACE) $(QUICK) $(PARALLEL) -timeout 60m $(LONGEST) \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(CHAOS) $(ALONE))")
 
