@@ -222,9 +222,10 @@ func (d *core) self(r *http.Request, user postern.UserID) access.Self {
 	return access.Self{ID: user, Address: d.address(r), Token: d.tokenHash(r), Sure: d.isSure(r)}
 }
 
-// toSignIn redirects to the sign-in page, which leads back here. A stream cannot follow to a page, and ends.
+// toSignIn redirects to the sign-in page, which leads back here. A stream is refused instead,
+// because no page can take its place.
 func toSignIn(w http.ResponseWriter, r *http.Request) error {
-	if r.Header.Get("Accept") == "text/event-stream" {
+	if isStream(r) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return nil
 	}

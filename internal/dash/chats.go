@@ -104,8 +104,8 @@ func found(m postern.Message, names map[postern.DeviceID]string) page.Message {
 	return shown
 }
 
-// chatsShown is how many conversations the inbox lists: twice as many as a laptop's screen has room for. An open page
-// asks for all of them again whenever there is news.
+// chatsShown is how many conversations the inbox lists when none is open: twice as many as a laptop's screen has room
+// for. The page asks for all of them again whenever there is news.
 const chatsShown = 30
 
 // fill adds the chats of the chosen device, or of all, to the view.
@@ -113,7 +113,10 @@ func (d chats) fill(r *http.Request, v visit, names map[postern.DeviceID]string,
 	after := r.FormValue("after")
 	q := gateway.ChatQuery{
 		DeviceID: postern.DeviceID(view.Device), Unread: view.Show == "unread",
-		Page: paging.Page{Limit: chatsShown, Cursor: after},
+		Page: paging.Page{Cursor: after},
+	}
+	if view.Open == "" {
+		q.Page.Limit = chatsShown
 	}
 	if view.Show == "archived" {
 		q.Archived = new(true)

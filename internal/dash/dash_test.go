@@ -286,7 +286,7 @@ func TestWithoutASignInNothingIsShown(t *testing.T) {
 		c.want(c.get(path), http.StatusSeeOther, "/signin?next="+url.QueryEscape(path))
 	}
 	c.want(c.get("/"), http.StatusSeeOther, "/signin")
-	c.want(c.do(http.MethodGet, "/live", nil, "Accept", "text/event-stream"), http.StatusUnauthorized, "")
+	c.want(c.get("/live"), http.StatusUnauthorized, "")
 	for _, path := range []string{
 		"/keys", "/keys/key_1/rotate", "/keys/key_1/revoke", "/account/password", "/account/sessions", "/workspace",
 	} {

@@ -78,7 +78,7 @@ func (d events) show(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	view := page.EventView{Event: eventOf(e.LoggedEvent, v, names), Most: gateway.MostOfEvent}
 	view.Event.JSON = indented(e.Body)
-	if view.Hooks = v.may(postern.WebhooksRead); view.Hooks {
+	if view.Hooks = v.may(postern.WebhooksRead) && !isPart(r); view.Hooks { // a list asks for the JSON alone
 		if view.Deliveries, err = d.posted(r, v, e.Deliveries); err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) 
 			ID string `json:"id"`
 		} `json:"message"`
 	}
-	_ = json.Unmarshal(e.Body, &in) // the event itself is shown in any case
+	_ = json.Unmarshal(e.Body, &in) // a row is shown in any case
 	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp}
 	if v.may(postern.DevicesRead) && in.DeviceID != "" {
 		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(names[postern.DeviceID(in.DeviceID)], in.DeviceID)}

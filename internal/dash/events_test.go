@@ -148,10 +148,16 @@ func TestEventsAreFiltered(t *testing.T) {
 	}
 }
 
-// logged are the pages of the events that a page lists, in its order.
+// logged are the events that a page lists, in its order. Their JSON is on pages of their own, in the elements that take
+// the places of those in the list.
 func logged(c *client, p answer) (all string) {
-	for _, m := range regexp.MustCompile(`<a [^>]*hover:underline" href="(/events/evt_[^"]*)"`).FindAllStringSubmatch(p.body, -1) {
-		all += mainOf(c.says(m[1]))
+	c.t.Helper()
+	if strings.Contains(p.body, "eventId") {
+		c.t.Error("the list has the JSON of events")
+	}
+	for _, m := range regexp.MustCompile(`id="(json-(evt_[^"]+))" data-loads`).FindAllStringSubmatch(p.body, -1) {
+		event := c.says("/events/"+m[2], `id="`+m[1]+`"`, "eventId")
+		all += mainOf(event)
 	}
 	return all
 }

@@ -127,6 +127,10 @@ func TestOverviewAndEvents(t *testing.T) {
 	before := len(b.events())
 	inbound(c, device, "while it is paused")
 	b.asked(2)
+	b.do(click(`#events li:nth-child(2) details summary`))
+	b.until("the JSON of another event", func() bool {
+		return b.number(`document.querySelectorAll("#events details:not(:has([data-loads]))").length`) == 2
+	})
 	if got := len(b.events()); got != before {
 		t.Errorf("a paused page shows %d events, before it were %d", got, before)
 	}

@@ -452,7 +452,9 @@ func (h *hostile) walk(kind, path string, most int) {
 }
 
 // openAll opens what is loaded when it is opened.
-var openAll = chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll("details:has([data-loads])")) d.open = true`)
+var openAll = chromedp.Evaluate[chromedp.Void](
+	`for (const d of document.querySelectorAll("details:has([data-loads])")) d.open = true`,
+)
 
 // open opens what a page shows only then, and reads it.
 func (h *hostile) open(kind string) {
@@ -460,8 +462,10 @@ func (h *hostile) open(kind string) {
 	if h.b.number(`document.querySelectorAll("details [data-loads]").length`) == 0 {
 		return
 	}
-	h.b.do(openAll)
-	h.b.until("what is loaded then", func() bool { return h.b.number(`document.querySelectorAll("details [data-loads]").length`) == 0 })
+	h.b.until("what is loaded then", func() bool {
+		h.b.do(openAll)
+		return h.b.number(`document.querySelectorAll("details [data-loads]").length`) == 0
+	})
 	h.reads[kind].WriteString(h.b.inspect())
 }
 

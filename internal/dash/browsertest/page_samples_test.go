@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,8 +147,8 @@ func samples() []sample {
 			Type: "message.*", Types: []string{"message.*", "message.sent"}, Devices: []Choice{{"dev_1", "Support"}},
 			Newer: "/events/new?after=x", Newest: "/events", More: "/events?after=x",
 			Events: []Event{
-				{"evt_1", "message.sent", at, Choice{"dev_1", "Support"}, "msg_1", "{\n  \"eventId\": \"evt_1\"\n}"},
-				{"evt_2", "device.connected", at, Choice{"dev_1", "Support"}, "", "{}"},
+				{"evt_1", "message.sent", at, Choice{"dev_1", strings.Repeat("Support", 30)}, "msg_1", ""},
+				{"evt_2", "device.connected", at, Choice{"dev_1", "דלפק הקבלה"}, "", ""},
 			},
 		})},
 		{

@@ -206,8 +206,8 @@ const usables = `(() => {
 const missed = `usables.filter((e) => e.isConnected && !reached.has(e) && !(e.type === 'radio' && reached.has(e.name)))
 	.map((e) => e.outerHTML.slice(0, 200))`
 
-// tab presses the tab key some times, without a pause in which the page would be drawn. That the key is let go moves no
-// focus.
+// tab presses the tab key some times, without a pause in which the page would be drawn. All are the same key, so that
+// their order does not matter. That the key is let go moves no focus.
 func (b *browser) tab(times int) {
 	b.t.Helper()
 	var presses errgroup.Group

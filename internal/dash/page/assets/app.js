@@ -4,7 +4,7 @@
 //   data-shows="id"              shows and hides the password in #id
 //   command, commandfor          as in HTML, for browsers that lack it
 //   form[data-passkey]           asks the browser for a passkey, by data-options
-//   data-pauses="id"             keeps what is in #id from asking for more
+//   data-pauses="id"             keeps what is in #id from asking for more by itself
 //   data-rests                   does not ask for more while details in it are open, or somebody chooses something in it
 //   details [data-loads]         has a link to what takes its place when the details are opened
 //   data-most="n"                holds n children: those at the end go, data-cut tells
@@ -306,7 +306,9 @@
   document.addEventListener('toggle', (e) => {
     lock()
     const part = e.target.open && e.target.querySelector('[data-loads]')
-    if (part) htmx.ajax('GET', part.querySelector('a').href, { source: part, target: part, select: `#${part.id}`, swap: 'outerHTML' })
+    if (!part) return
+    htmx.ajax('GET', part.querySelector('a').href, { source: part, target: part, select: `#${part.id}`, swap: 'outerHTML' })
+      .then(() => say(part.isConnected ? 'This could not be loaded' : 'Loaded'))
   }, true)
   // What a part brings is changed before it is drawn, so that no time is seen in UTC first.
   new MutationObserver(() => { cut(); localize(); age(); badge(); lock() }).observe(document.body, { childList: true, subtree: true, characterData: true })
@@ -395,7 +397,8 @@
   const read = (part) => part.querySelector('details[open], select:focus')
   const rests = (e) => {
     const part = e.detail.ctx.sourceElement
-    return part?.closest('[data-paused]') || part?.matches('[data-rests]') && read(part)
+    if (!part || part.matches('[data-loads]')) return false // somebody asks
+    return part.closest('[data-paused]') || part.matches('[data-rests]') && read(part)
   }
   const first = (e) => e.detail.ctx.sourceElement?.getAttribute('hx-trigger') === 'load' // it is not asked for again
   document.addEventListener('htmx:before:request', (e) => { if (document.hidden && !first(e) || rests(e)) e.preventDefault() })
