@@ -12,8 +12,9 @@ import (
 	"postern/internal/postern"
 )
 
-// early is how long a saboteur delays a write that it has already answered.
-const early = time.Second
+// early is how long a saboteur delays a write that it has already answered: so long that a kill comes in between also
+// when the machine is slow.
+const early = 3 * time.Second
 
 // write hands a hot write to the engine, with fail points and saboteurs around it.
 func write[T db.Hot[T]](ctx context.Context, s *core, value T) error {
