@@ -31,12 +31,13 @@ QUICK    := -vet=off -ldflags="-s -w"
 
 # Most tests of these packages make one request after another, run commands, or call functions that share
 # nothing. "make test-long" runs them with the race detector.
-ALONE := ./internal/api ./internal/api/schema ./internal/api/spec ./internal/dash ./internal/problem ./internal/reference \
+ALONE := ./internal/api ./internal/api/schema ./internal/api/spec ./internal/dash ./internal/problem \
          ./internal/media/smalljpeg ./cmd/postern
 # The programs that it starts are built without the detector in any case.
 CHAOS := ./internal/chaos
 # The packages with files that are built with fail points only.
-RIGGED = $(shell grep -rl --include='*.go' '^//go:build.*failpoints' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+RIGGED = $(shell grep -rl --include='*.go' '^//go:build.*failpoints' cmd internal | xargs -n 1 dirname | \
+           sort -u | sed 's|^|./|')
 
 # The databases of tests are in memory if it has room for them: the tests of webhook took 114 s on a disk, and
 # 46 s in memory. "make chaos" and "make bench" use the disk.
