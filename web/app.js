@@ -307,7 +307,8 @@
     lock()
     const part = e.target.open && e.target.querySelector('[data-loads]')
     if (!part) return
-    htmx.ajax('GET', part.querySelector('a').href, { source: part, target: part, select: `#${part.id}`, swap: 'outerHTML' })
+    const from = part.querySelector('a').href
+    htmx.ajax('GET', from, { source: part, target: part, select: `#${part.id}`, swap: 'outerHTML' })
       .then(() => say(part.isConnected ? 'This could not be loaded' : 'Loaded'))
   }, true)
   // What a part brings is changed before it is drawn, so that no time is seen in UTC first.

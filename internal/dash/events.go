@@ -165,7 +165,8 @@ func eventsOf(list []gateway.LoggedEvent, v visit, names map[postern.DeviceID]st
 	return events
 }
 
-// eventOf shows an event. We wrote its envelope.
+// eventOf shows an event. We wrote its envelope; if it cannot be read, the row still has the ID and the type, and its
+// page shows the bytes.
 func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) page.Event {
 	var in struct {
 		Timestamp time.Time `json:"timestamp"`
@@ -174,7 +175,7 @@ func eventOf(e gateway.LoggedEvent, v visit, names map[postern.DeviceID]string) 
 			ID string `json:"id"`
 		} `json:"message"`
 	}
-	_ = json.Unmarshal(e.Body, &in) // a row is shown in any case
+	_ = json.Unmarshal(e.Body, &in) // the row has what could be read
 	one := page.Event{ID: string(e.ID), Type: string(e.Type), At: in.Timestamp}
 	if v.may(postern.DevicesRead) && in.DeviceID != "" {
 		one.Device = page.Choice{Value: in.DeviceID, Label: cmp.Or(names[postern.DeviceID(in.DeviceID)], in.DeviceID)}
