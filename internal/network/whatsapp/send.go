@@ -175,6 +175,8 @@ func (c *conn) transmit(ctx context.Context, to types.JID, m network.Outbound) (
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	ctx, done := c.keys.Ahead(ctx)
+	defer done()
 	c.out.expect(m, cancel)
 	resp, err := c.cli.SendMessage(ctx, to, msg,
 		whatsmeow.SendRequestExtra{ID: m.NetworkID, Timeout: answerTimeout, MediaHandle: content.HandleOf(m.File)})

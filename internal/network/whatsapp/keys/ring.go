@@ -99,6 +99,7 @@ type Ring struct {
 	generation uint64       // grows with every modification of pending
 	flushing   bool         // a timer will write what is pending
 	cache      cache
+	aheads     []*ahead // that are in use
 }
 
 // pendingRecord is a record that is not known to be on disk.
@@ -203,7 +204,7 @@ func (r *Ring) get(ctx context.Context, k ref) (record, error) {
 }
 
 func (r *Ring) read(ctx context.Context, k ref) (record, error) {
-	rec, ok, generation := r.recall(k)
+	rec, ok, generation := r.recall(ctx, k)
 	if ok {
 		return rec, nil
 	}
@@ -224,7 +225,7 @@ func (r *Ring) readMany(ctx context.Context, kind string, names []string) (map[s
 	found := make(map[string]record, len(names))
 	var missing []string
 	for _, name := range names {
-		if rec, ok, _ := r.recall(ref{kind, name}); ok {
+		if rec, ok, _ := r.recall(ctx, ref{kind, name}); ok {
 			found[name] = rec
 		} else {
 			missing = append(missing, name)
@@ -251,13 +252,15 @@ func (r *Ring) readMany(ctx context.Context, kind string, names []string) (map[s
 
 // recall looks for a record in memory. It also returns the generation, for
 // remember.
-func (r *Ring) recall(k ref) (rec record, ok bool, generation uint64) {
+func (r *Ring) recall(ctx context.Context, k ref) (rec record, ok bool, generation uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p, ok := r.pending[k]; ok {
 		return p.record, true, r.generation
 	}
-	rec, ok = r.cache.get(k)
+	if rec, ok = r.cache.get(k); !ok {
+		rec, ok = r.ahead(ctx, k)
+	}
 	return rec, ok, r.generation
 }
 

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +32,8 @@ type shelf struct {
 	box  *seal.Box
 	raw  *sql.DB // another connection to the same file
 	keys *Store
+
+	reads atomic.Int64 // queries of the keys
 }
 
 func newShelf(tb testing.TB) *shelf {
@@ -89,7 +93,12 @@ func (s *shelf) reopen(tb testing.TB) {
 	if s.db != nil {
 		closing(tb, s.db.Close)
 	}
-	db, err := store.Open(context.WithoutCancel(tb.Context()), store.Options{Dir: s.dir})
+	count := func(query string, _ []any) {
+		if strings.Contains(query, "FROM session_key") {
+			s.reads.Add(1)
+		}
+	}
+	db, err := store.Open(context.WithoutCancel(tb.Context()), store.Options{Dir: s.dir, Trace: count})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -398,7 +407,7 @@ func TestWhatWasReadBeforeAChangeIsNotRemembered(t *testing.T) {
 	s := newShelf(t)
 	r := s.open(t, s.link(t, accountA))
 	k := ref{kindSession, address}
-	_, _, generation := r.recall(k) // a read begins
+	_, _, generation := r.recall(t.Context(), k) // a read begins
 	must(t, r.PutSession(t.Context(), address, []byte("new")))
 	r.remember(k, record{value: []byte("old")}, generation) // and ends
 	if got := r.session(t, address); got != "new" {

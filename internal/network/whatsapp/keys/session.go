@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -59,7 +60,7 @@ func (s *sessions) getSome(ctx context.Context, addresses []string, list map[str
 		for i, address := range addresses {
 			list[address] = found[names[i]].value
 		}
-		return err
+		return errors.Join(err, s.ring.readAhead(ctx, kindIdentity, names))
 	})
 }
 

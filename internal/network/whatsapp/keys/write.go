@@ -125,6 +125,9 @@ func (r *Ring) sealed(records map[ref]record) pstore.WriteSessionKeys {
 func (r *Ring) addPending(records map[ref]record, change uint64) {
 	for k, rec := range records {
 		r.pending[k] = pendingRecord{rec, change}
+		for _, a := range r.aheads {
+			delete(a.records, k)
+		}
 	}
 	r.generation++
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"postern/internal/network"
+	"postern/internal/network/whatsapp/keys"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
@@ -72,20 +73,23 @@ func addresses(
 	ctx context.Context, cli *whatsmeow.Client, who []string,
 ) (lids map[string]types.JID, unknown []types.JID, err error) {
 	lids = map[string]types.JID{}
+	var numbers []types.JID
 	for _, text := range who {
 		if digits, ok := strings.CutPrefix(text, "lid:"); ok {
 			lids[text] = types.NewJID(digits, types.HiddenUserServer)
-			continue
+		} else {
+			numbers = append(numbers, numberAddress(text))
 		}
-		pn := numberAddress(text)
-		if lids[text], err = cli.Store.LIDs.GetLIDForPN(ctx, pn); err != nil {
-			return nil, nil, err
-		}
-		if lids[text].IsEmpty() {
+	}
+	known, err := cli.Store.LIDs.GetManyLIDsForPNs(ctx, numbers)
+	for _, pn := range numbers {
+		if lid, ok := known[pn]; ok {
+			lids["+"+pn.User] = lid
+		} else {
 			unknown = append(unknown, pn)
 		}
 	}
-	return lids, unknown, nil
+	return lids, unknown, err
 }
 
 // find returns the addresses of people, in their order; missing are those who are not on the network. Unless lookUp is
@@ -117,6 +121,11 @@ func look(ctx context.Context, cli *whatsmeow.Client, numbers []types.JID, lids 
 	if len(numbers) == 0 {
 		return nil
 	}
+	ctx, done, err := readAhead(ctx, cli, numbers)
+	defer done()
+	if err != nil {
+		return err
+	}
 	found, err := cli.GetUserInfo(ctx, numbers)
 	if err != nil {
 		return err
@@ -145,6 +154,17 @@ func lookFurther(ctx context.Context, cli *whatsmeow.Client, numbers []string, l
 		}
 	}
 	return err
+}
+
+// readAhead returns a context for calls that read something about each of some people, and a function to call after them.
+func readAhead(
+	ctx context.Context, cli *whatsmeow.Client, people []types.JID,
+) (_ context.Context, done func(), err error) {
+	ring, ok := keys.RingOf(cli.Store)
+	if !ok {
+		return ctx, func() {}, nil
+	}
+	return ring.ReadAhead(ctx, people)
 }
 
 func numberAddress(number string) types.JID {

@@ -90,6 +90,11 @@ func (g Groups) Create(
 		if err != nil {
 			return made{}, err
 		}
+		ctx, done, err := readAhead(ctx, cli, people)
+		defer done()
+		if err != nil {
+			return made{}, err
+		}
 		ask := whatsmeow.ReqCreateGroup{Name: n.Subject, Participants: people}
 		if ask.IsParent = n.Community; n.CommunityID != "" {
 			ask.LinkedParentJID = address(n.CommunityID)
@@ -200,6 +205,11 @@ func (g Groups) ChangeParticipants(
 		people, missing, err := find(ctx, cli, who, action.LooksUp())
 		if err != nil || len(people) == 0 {
 			return notFound(missing, action), err
+		}
+		ctx, done, err := readAhead(ctx, cli, people)
+		defer done()
+		if err != nil {
+			return nil, err
 		}
 		list, err := change(ctx, cli, address(chat), people, action)
 		all := outcomes(ctx, cli, list, action)
