@@ -96,7 +96,7 @@ var layers = map[string]string{
 	"internal/store/phones":             "internal/db internal/postern internal/store",
 	"internal/store/profiles":           "internal/db internal/postern internal/store",
 	"internal/store/requests":           "internal/db internal/postern internal/seal internal/store",
-	"internal/network/whatsapp/live":    "internal/network internal/postern",
+	"internal/network/whatsapp/live":    "internal/network internal/network/whatsapp/keys internal/postern",
 	"internal/store/secretkey":          "internal/db internal/postern internal/seal internal/store",
 	"internal/store/migrated":           "internal/db/dbtest internal/store",
 	"internal/egress":                   "",
