@@ -58,25 +58,23 @@ const beyond = `document.documentElement.scrollWidth <= document.documentElement
 func TestDesignIsForEverybody(t *testing.T) {
 	t.Parallel()
 	b := served(t, sample{"design", Design(Frame{Title: "Design", Workspace: Workspace{"ws_1", "Acme"}})})
-	for _, scheme := range []string{"light", "dark"} {
-		b.prefer("prefers-color-scheme", scheme)
-		for _, direction := range []string{"ltr", "rtl"} {
-			for _, size := range [][2]int64{{1440, 900}, {720, 450}, {390, 844}} {
-				b.do(chromedp.EmulateViewport(size[0], size[1]))
-				b.goTo("/samples/design")
-				b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.documentElement.dir = %q`, direction)))
-				if scheme == "light" && direction == "ltr" {
-					b.usable()
-				} else {
-					b.readable()
-				}
-				list, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](beyond))
-				if b.must(err); len(list) > 0 {
-					t.Errorf("%s, %s, %d wide: beyond the edge is %q", scheme, direction, size[0], list)
-				}
+	for _, look := range []struct{ scheme, direction string }{{"light", "ltr"}, {"light", "rtl"}, {"dark", "ltr"}} {
+		b.prefer("prefers-color-scheme", look.scheme)
+		for _, size := range [][2]int64{{1440, 900}, {720, 450}, {390, 844}} {
+			b.do(chromedp.EmulateViewport(size[0], size[1]))
+			b.goTo("/samples/design")
+			b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.documentElement.dir = %q`, look.direction)))
+			if look.scheme == "light" && look.direction == "ltr" {
+				b.usable()
+			} else {
+				b.readable()
 			}
-			b.byKeyboard()
+			list, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](beyond))
+			if b.must(err); len(list) > 0 {
+				t.Errorf("%s, %s, %d wide: beyond the edge is %q", look.scheme, look.direction, size[0], list)
+			}
 		}
+		b.byKeyboard()
 	}
 }
 

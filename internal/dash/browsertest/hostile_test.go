@@ -36,7 +36,7 @@ type hostile struct {
 	reads   map[string]*strings.Builder // what the pages of the kind say
 }
 
-var count = flag.Int("strings", 60, "how many of the 200 hostile strings are tried: as many of each family")
+var count = flag.Int("strings", 40, "how many of the 200 hostile strings are tried: as many of each family")
 
 // T13: whatever somebody else writes is read on the pages, and does nothing there.
 func TestT13HostileTextNeverRuns(t *testing.T) {
@@ -45,8 +45,8 @@ func TestT13HostileTextNeverRuns(t *testing.T) {
 	if unique := slices.Compact(slices.Sorted(slices.Values(all))); len(unique) != 200 {
 		t.Fatalf("there are %d different strings, want 200", len(unique))
 	}
-	if n := len(families()); *count < 3*n || *count > len(all) || *count%n != 0 {
-		t.Fatalf("-strings %d is no multiple of %d from %d to %d", *count, n, 3*n, len(all))
+	if n := len(families()); *count < 2*n || *count > len(all) || *count%n != 0 {
+		t.Fatalf("-strings %d is no multiple of %d from %d to %d", *count, n, 2*n, len(all))
 	}
 	h := &hostile{
 		t: t, k: testkit.Start(t), strings: all[:*count], wants: map[string][]string{},

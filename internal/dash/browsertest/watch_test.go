@@ -27,7 +27,8 @@ const alarm = `(() => {
 })()`
 
 // inspection gives all that a page says, also in its fields, and what should not be in
-// it: elements and attributes that can run, and addresses that leave.
+// it: elements and attributes that can run, addresses that leave, and long texts with kerning, which take seconds to lay
+// out.
 const inspection = `(() => {
 	const wrongs = [], said = [document.documentElement.textContent];
 	const leaves = value => { try { const u = new URL(value, location.href); return u.origin !== location.origin || !u.protocol.startsWith("http") } catch { return true } };
@@ -40,6 +41,13 @@ const inspection = `(() => {
 			if (/^(href|src|action|formaction|xlink:href|srcset|poster|data|hx-get|hx-post)$/i.test(a.name) && leaves(a.value)) wrongs.push(e.localName + " " + a.name + "=" + a.value.slice(0, 100));
 		}
 		if ("value" in e && typeof e.value === "string") said.push(e.value);
+	}
+	const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	for (let text; text = texts.nextNode();) {
+		const e = text.parentElement;
+		if (text.length < 1000 || !e.checkVisibility()) continue;
+		const s = getComputedStyle(e);
+		if (s.fontKerning !== "none" && s.fontFamily.includes("Inter")) wrongs.push("a long text that is slow to break, in " + e.localName);
 	}
 	return JSON.stringify({path: location.pathname + location.search, wrongs, said: said.join("\n")});
 })()`
