@@ -60,7 +60,7 @@ var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900),
-		chromedp.Flag("js-flags", "--no-maglev --no-opt"), // no page lives for long enough to repay its optimized code
+		chromedp.Flag("js-flags", "--no-maglev --no-opt"),   // no page lives for long enough to repay its optimized code
 		chromedp.Flag("force-prefers-reduced-motion", true)) // tests of motion override this
 	if *floodedBy > 1 {
 		opts = append(opts, chromedp.ModifyCmdFunc(yield))
@@ -314,7 +314,7 @@ const audit = `(async () => "axe" in window ? {
 } : {Ran: false, Found: []})()`
 
 // looksRules are the rules of axe whose outcome depends on colors and on where things are.
-const looksRules = `, runOnly: ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]`
+const looksRules = `, runOnly: ["color-contrast", "link-in-text-block", "scrollable-region-focusable"]`
 
 // usable fails when the page has what some people cannot use.
 func (b *browser) usable() {

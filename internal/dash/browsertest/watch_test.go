@@ -123,7 +123,8 @@ func TestWatchedBrowserBarksAtRawText(t *testing.T) {
 		"refresh": `<meta http-equiv=refresh content="0;url=//evil.example/">`, "link": `<a href="javascript:alert(1)">x</a>`,
 		"form":      `<form action=//evil.example/></form>`,
 		"attribute": `<p onmouseover="alert(1)">x</p>`, "htmx": `<div hx-on::load="alert(1)"></div>`,
-		"base": `<base href=//evil.example/>`, "mutation": `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`,
+		"kerning": "<font face=Inter>" + strings.Repeat("W", 1000) + "</font>",
+		"base":    `<base href=//evil.example/>`, "mutation": `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`,
 	}
 	for _, policy := range []string{dashboard.Policy, ""} {
 		for name, text := range raw {

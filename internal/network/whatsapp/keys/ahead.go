@@ -2,7 +2,6 @@ package keys
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"go.mau.fi/whatsmeow/types"
@@ -11,7 +10,7 @@ import (
 // ahead holds records that were read for calls of whatsmeow that would read them one by one.
 type ahead struct {
 	ring    *Ring
-	records map[ref]record // guarded by the ring's mu; those that are written since are removed
+	records map[ref]record // guarded by the ring's mu; a record that is written is removed
 }
 
 // aheadKey is the context key of an ahead.
@@ -20,37 +19,41 @@ type aheadKey struct{}
 // Ahead returns a context that keeps what is read ahead with it, and a function to call when it is no longer used. A message
 // that is sent with it reads the identities of its recipients with their sessions, and not one by one.
 func (r *Ring) Ahead(ctx context.Context) (_ context.Context, done func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	a := &ahead{ring: r, records: map[ref]record{}}
-	r.aheads = append(r.aheads, a)
+	r.register(a)
 	return context.WithValue(ctx, aheadKey{}, a), func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.aheads = slices.DeleteFunc(r.aheads, func(other *ahead) bool { return other == a })
+		r.unregister(a)
 		a.records = nil
 	}
 }
 
 // ReadAhead is like Ahead, and reads what whatsmeow reads about each person whom it adds to a group or looks up: the other
-// name of the person, and the tokens under both names. That takes three queries instead of five for each person.
+// name of the person, and the tokens under both names. That takes a few queries instead of five for each person.
 func (r *Ring) ReadAhead(ctx context.Context, people []types.JID) (_ context.Context, done func(), err error) {
 	ctx, done = r.Ahead(ctx)
-	err = run(ctx, r, func() error {
-		if err := r.readMappings(ctx, people); err != nil {
+	return ctx, done, run(ctx, r, func() error { return r.readPeople(ctx, people) })
+}
+
+func (r *Ring) readPeople(ctx context.Context, people []types.JID) error {
+	if err := r.readMappings(ctx, people); err != nil {
+		return err
+	}
+	var others []types.JID
+	for _, jid := range people {
+		other, err := r.otherName(ctx, jid)
+		if err != nil {
 			return err
 		}
-		names := slices.Clone(people)
-		for _, jid := range people {
-			if other, err := r.otherName(ctx, jid); err != nil {
-				return err
-			} else if !other.IsEmpty() {
-				names = append(names, other)
-			}
+		if !other.IsEmpty() {
+			others = append(others, other)
 		}
-		return r.readAhead(ctx, kindToken, namesOf(names, tokenRef))
-	})
-	return ctx, done, err
+	}
+	if err := r.readMappings(ctx, others); err != nil {
+		return err
+	}
+	return r.readAhead(ctx, kindToken, namesOf(append(others, people...), tokenRef))
 }
 
 // readMappings reads ahead the LIDs of numbers and the numbers of LIDs.
@@ -59,17 +62,23 @@ func (r *Ring) readMappings(ctx context.Context, people []types.JID) error {
 	for _, jid := range people {
 		from[jid.Server] = append(from[jid.Server], jid)
 	}
-	return errors.Join(
-		r.readAhead(ctx, kindNumber, namesOf(from[types.DefaultUserServer], mappingRef)),
-		r.readAhead(ctx, kindLID, namesOf(from[types.HiddenUserServer], mappingRef)))
+	if err := r.readAhead(ctx, kindNumber, namesOf(from[types.DefaultUserServer], mappingRef)); err != nil {
+		return err
+	}
+	return r.readAhead(ctx, kindLID, namesOf(from[types.HiddenUserServer], mappingRef))
 }
 
 // otherName returns the LID of a number, or the number of a LID; the zero JID if it is unknown.
 func (r *Ring) otherName(ctx context.Context, jid types.JID) (types.JID, error) {
-	if jid.Server == types.HiddenUserServer {
-		return lids{r}.GetPNForLID(ctx, jid)
+	server := types.HiddenUserServer
+	if jid.Server == server {
+		server = types.DefaultUserServer
 	}
-	return lids{r}.GetLIDForPN(ctx, jid)
+	rec, err := r.read(ctx, mappingRef(jid))
+	if err != nil || len(rec.value) == 0 {
+		return types.EmptyJID, err
+	}
+	return types.NewJID(string(rec.value), server), nil
 }
 
 func mappingRef(jid types.JID) ref {
@@ -93,20 +102,33 @@ func (r *Ring) readAhead(ctx context.Context, kind string, names []string) error
 	if a == nil || a.ring != r || len(names) == 0 {
 		return nil
 	}
-	_, _, generation := r.recall(ctx, ref{})
-	found, err := r.readMany(ctx, kind, names)
-	if err != nil {
-		return err
+	unwritten := &ahead{ring: r, records: make(map[ref]record, len(names))} // while they are read
+	for _, name := range names {
+		unwritten.records[ref{kind, name}] = record{}
 	}
+	r.register(unwritten)
+	found, err := r.readMany(ctx, kind, names)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.generation != generation || a.records == nil {
-		return nil // something was written while they were read
+	r.unregister(unwritten)
+	if err != nil || a.records == nil {
+		return err
 	}
-	for _, name := range names {
-		a.records[ref{kind, name}] = found[name]
+	for k := range unwritten.records {
+		a.records[k] = found[k.name]
 	}
 	return nil
+}
+
+func (r *Ring) register(a *ahead) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.aheads = append(r.aheads, a)
+}
+
+// unregister ends the use of an ahead. The caller holds mu.
+func (r *Ring) unregister(a *ahead) {
+	r.aheads = slices.DeleteFunc(r.aheads, func(other *ahead) bool { return other == a })
 }
 
 // ahead returns a record that was read ahead with the same context. The caller holds mu.

@@ -136,6 +136,9 @@ func (s lids) find(ctx context.Context, k ref, device uint16, server string) (ty
 
 // GetManyLIDsForPNs returns the LIDs of numbers, without those that are unknown.
 func (s lids) GetManyLIDsForPNs(ctx context.Context, pns []types.JID) (map[types.JID]types.JID, error) {
+	if len(pns) == 0 {
+		return map[types.JID]types.JID{}, nil
+	}
 	ctx, done := s.ring.Ahead(ctx)
 	defer done()
 	if err := run(ctx, s.ring, func() error { return s.ring.readMappings(ctx, pns) }); err != nil {

@@ -219,17 +219,22 @@ func (r *Ring) read(ctx context.Context, k ref) (record, error) {
 	return rec, nil
 }
 
-// readMany is read for records of a kind, by their names. More than a few are read with one query, and not cached: they
-// may be those of thousands of members of a group.
+// readMany is read for records of a kind, by their names. More than a few are read with one query, and many are not cached:
+// they may be those of thousands of members of a group.
 func (r *Ring) readMany(ctx context.Context, kind string, names []string) (map[string]record, error) {
 	found := make(map[string]record, len(names))
 	var missing []string
+	var generation uint64
 	for _, name := range names {
-		if rec, ok, _ := r.recall(ctx, ref{kind, name}); ok {
+		rec, ok, now := r.recall(ctx, ref{kind, name})
+		if ok {
 			found[name] = rec
-		} else {
-			missing = append(missing, name)
+			continue
 		}
+		if len(missing) == 0 {
+			generation = now
+		}
+		missing = append(missing, name)
 	}
 	if len(missing) <= readOneByOne {
 		for _, name := range missing {
@@ -247,11 +252,16 @@ func (r *Ring) readMany(ctx context.Context, kind string, names []string) (map[s
 			found[row.Name], err = r.open(row)
 		}
 	}
+	if err == nil && len(missing) <= cacheRecords/2 {
+		for _, name := range missing {
+			r.remember(ref{kind, name}, found[name], generation)
+		}
+	}
 	return found, err
 }
 
-// recall looks for a record in memory. It also returns the generation, for
-// remember.
+// recall looks for a record in memory, also among those that were read ahead
+// with ctx. It also returns the generation, for remember.
 func (r *Ring) recall(ctx context.Context, k ref) (rec record, ok bool, generation uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

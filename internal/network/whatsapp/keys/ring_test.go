@@ -33,7 +33,8 @@ type shelf struct {
 	raw  *sql.DB // another connection to the same file
 	keys *Store
 
-	reads atomic.Int64 // queries of the keys
+	reads   atomic.Int64           // queries of the keys
+	reading atomic.Pointer[func()] // is called before each, unless it is nil
 }
 
 func newShelf(tb testing.TB) *shelf {
@@ -96,6 +97,9 @@ func (s *shelf) reopen(tb testing.TB) {
 	count := func(query string, _ []any) {
 		if strings.Contains(query, "FROM session_key") {
 			s.reads.Add(1)
+			if call := s.reading.Load(); call != nil {
+				(*call)()
+			}
 		}
 	}
 	db, err := store.Open(context.WithoutCancel(tb.Context()), store.Options{Dir: s.dir, Trace: count})

@@ -3,7 +3,6 @@ package keys
 import (
 	"bytes"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -57,10 +56,13 @@ func (s *sessions) getSome(ctx context.Context, addresses []string, list map[str
 	names := sessionNames(addresses)
 	return run(ctx, s.ring, func() error {
 		found, err := s.ring.readMany(ctx, kindSession, names)
+		if err != nil {
+			return err
+		}
 		for i, address := range addresses {
 			list[address] = found[names[i]].value
 		}
-		return errors.Join(err, s.ring.readAhead(ctx, kindIdentity, names))
+		return s.ring.readAhead(ctx, kindIdentity, names)
 	})
 }
 

@@ -206,11 +206,6 @@ func (g Groups) ChangeParticipants(
 		if err != nil || len(people) == 0 {
 			return notFound(missing, action), err
 		}
-		ctx, done, err := readAhead(ctx, cli, people)
-		defer done()
-		if err != nil {
-			return nil, err
-		}
 		list, err := change(ctx, cli, address(chat), people, action)
 		all := outcomes(ctx, cli, list, action)
 		if invite && slices.ContainsFunc(list, isInvitable) {
@@ -229,7 +224,14 @@ func change(
 	switch action {
 	case postern.ApproveParticipants, postern.RejectParticipants:
 		return cli.UpdateGroupRequestParticipants(ctx, jid, people, whatsmeow.ParticipantRequestChange(action))
-	case postern.AddParticipants, postern.RemoveParticipants, postern.PromoteParticipants, postern.DemoteParticipants:
+	case postern.AddParticipants:
+		ahead, done, err := readAhead(ctx, cli, people)
+		defer done()
+		if err != nil {
+			return nil, err
+		}
+		ctx = ahead
+	case postern.RemoveParticipants, postern.PromoteParticipants, postern.DemoteParticipants:
 	}
 	return cli.UpdateGroupParticipants(ctx, jid, people, whatsmeow.ParticipantChange(action))
 }
