@@ -52,8 +52,17 @@ type browser struct {
 }
 
 // chromium is the one process of Chromium that all tests share. Each browser is a
-// window in it with a profile of its own.
+// window in it with a profile of its own. Chromium sometimes crashes when it starts, so it has three tries.
 var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
+	for range 3 {
+		if ctx, err = launch(); err == nil {
+			break
+		}
+	}
+	return ctx, err
+})
+
+func launch() (ctx context.Context, err error) {
 	const path = "/usr/bin/chromium-headless-shell"
 	if _, err := os.Stat(path); err != nil {
 		return nil, errors.New("there is no chromium-headless-shell; make deps installs it")
@@ -70,8 +79,12 @@ var chromium = sync.OnceValues(func() (ctx context.Context, err error) {
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, leave := chromedp.NewContext(ctx)
 	quit = func() { leave(); stop() }
-	return ctx, chromedp.Do(ctx)
-})
+	if err := chromedp.Do(ctx); err != nil {
+		quit()
+		return nil, err
+	}
+	return ctx, nil
+}
 
 // yield gives a command the lowest priority, so that it has what the server leaves of the machine.
 func yield(cmd *exec.Cmd) {
