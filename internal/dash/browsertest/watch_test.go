@@ -47,7 +47,9 @@ const inspection = `(() => {
 		const e = text.parentElement;
 		if (text.length < 1000 || !e.checkVisibility()) continue;
 		const s = getComputedStyle(e);
-		if (s.fontKerning !== "none" && s.fontFamily.includes("Inter")) wrongs.push("a long text that is slow to break, in " + e.localName);
+		if (s.fontKerning !== "none" && s.fontFamily.includes("Inter")) {
+			wrongs.push("a long text that is slow to break, in " + e.localName);
+		}
 	}
 	return JSON.stringify({path: location.pathname + location.search, wrongs, said: said.join("\n")});
 })()`
@@ -123,8 +125,9 @@ func TestWatchedBrowserBarksAtRawText(t *testing.T) {
 		"refresh": `<meta http-equiv=refresh content="0;url=//evil.example/">`, "link": `<a href="javascript:alert(1)">x</a>`,
 		"form":      `<form action=//evil.example/></form>`,
 		"attribute": `<p onmouseover="alert(1)">x</p>`, "htmx": `<div hx-on::load="alert(1)"></div>`,
-		"kerning": "<font face=Inter>" + strings.Repeat("W", 1000) + "</font>",
-		"base":    `<base href=//evil.example/>`, "mutation": `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`,
+		"kerning":  "<font face=Inter>" + strings.Repeat("W", 1000) + "</font>",
+		"base":     `<base href=//evil.example/>`,
+		"mutation": `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`,
 	}
 	for _, policy := range []string{dashboard.Policy, ""} {
 		for name, text := range raw {

@@ -16,8 +16,8 @@ type ahead struct {
 // aheadKey is the context key of an ahead.
 type aheadKey struct{}
 
-// Ahead returns a context that keeps what is read ahead with it, and a function to call when it is no longer used. A message
-// that is sent with it reads the identities of its recipients with their sessions, and not one by one.
+// Ahead returns a context that keeps what is read ahead with it, and a function to call when it is no longer used. A
+// message that is sent with it reads the identities of its recipients with their sessions, and not one by one.
 func (r *Ring) Ahead(ctx context.Context) (_ context.Context, done func()) {
 	a := &ahead{ring: r, records: map[ref]record{}}
 	r.register(a)

@@ -11,7 +11,8 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// crowd returns 100 people, of whom the account knows both names of every second one, and has tokens under one or the other.
+// crowd returns 100 people, of whom the account knows both names of every second one, and has tokens under one or the
+// other.
 func crowd(t *testing.T, r ring) (people []types.JID) {
 	t.Helper()
 	var pairs []wastore.LIDMapping
