@@ -69,7 +69,7 @@ func launch() (ctx context.Context, err error) {
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900),
-		chromedp.Flag("js-flags", "--no-maglev --no-opt"),   // no page lives for long enough to repay its optimized code
+		chromedp.Flag("js-flags", "--no-maglev --no-opt"),   // no page lives long enough to repay optimized code
 		chromedp.Flag("force-prefers-reduced-motion", true)) // tests of motion override this
 	if *floodedBy > 1 {
 		opts = append(opts, chromedp.ModifyCmdFunc(yield))

@@ -27,8 +27,8 @@ const alarm = `(() => {
 })()`
 
 // inspection gives all that a page says, also in its fields, and what should not be in
-// it: elements and attributes that can run, addresses that leave, and long texts with kerning, which take seconds to lay
-// out.
+// it: elements and attributes that can run, addresses that leave, and long texts with kerning, which take seconds to
+// lay out.
 const inspection = `(() => {
 	const wrongs = [], said = [document.documentElement.textContent];
 	const leaves = value => { try { const u = new URL(value, location.href); return u.origin !== location.origin || !u.protocol.startsWith("http") } catch { return true } };

@@ -29,8 +29,8 @@ func (r *Ring) Ahead(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// ReadAhead is like Ahead, and reads what whatsmeow reads about each person whom it adds to a group or looks up: the other
-// name of the person, and the tokens under both names. That takes a few queries instead of five for each person.
+// ReadAhead is like Ahead, and reads what whatsmeow reads about each person whom it adds to a group or looks up: the
+// other name of the person, and the tokens under both names. That takes a few queries instead of five for each person.
 func (r *Ring) ReadAhead(ctx context.Context, people []types.JID) (_ context.Context, done func(), err error) {
 	ctx, done = r.Ahead(ctx)
 	return ctx, done, run(ctx, r, func() error { return r.readPeople(ctx, people) })

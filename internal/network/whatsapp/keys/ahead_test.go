@@ -37,8 +37,8 @@ func crowd(t *testing.T, r ring) (people []types.JID) {
 	return people
 }
 
-// about says what whatsmeow reads about people whom it adds to a group or looks up. It looks for a token under the LID, if
-// it knows it.
+// about says what whatsmeow reads about people whom it adds to a group or looks up. It looks for a token under the LID,
+// if it knows it.
 func about(ctx context.Context, t *testing.T, r ring, people []types.JID) (list []string) {
 	t.Helper()
 	for _, jid := range people {
@@ -88,7 +88,8 @@ func TestPeopleAreReadAhead(t *testing.T) {
 	}
 }
 
-// What is written after it was read ahead is seen, also when it is neither waiting to be written nor in the cache any more.
+// What is written after it was read ahead is seen, also when it is neither waiting to be written nor in the cache any
+// more.
 func TestWritesAfterReadingAheadAreSeen(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

@@ -219,8 +219,8 @@ func (r *Ring) read(ctx context.Context, k ref) (record, error) {
 	return rec, nil
 }
 
-// readMany is read for records of a kind, by their names. More than a few are read with one query, and many are not cached:
-// they may be those of thousands of members of a group.
+// readMany is read for records of a kind, by their names. More than a few are read with one query, and many are not
+// cached: they may be those of thousands of members of a group.
 func (r *Ring) readMany(ctx context.Context, kind string, names []string) (map[string]record, error) {
 	found := make(map[string]record, len(names))
 	var missing []string

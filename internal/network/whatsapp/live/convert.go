@@ -156,7 +156,8 @@ func lookFurther(ctx context.Context, cli *whatsmeow.Client, numbers []string, l
 	return err
 }
 
-// readAhead returns a context for calls that read something about each of some people, and a function to call after them.
+// readAhead returns a context for calls that read something about each of some people, and a function to call after
+// them.
 func readAhead(
 	ctx context.Context, cli *whatsmeow.Client, people []types.JID,
 ) (_ context.Context, done func(), err error) {
