@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,7 +87,8 @@ type world struct {
 	dir    string
 	db     *store.Store
 	box    *seal.Box
-	raw    *sql.DB // another connection to the same file
+	raw    *sql.DB       // another connection to the same file
+	reads  *atomic.Int64 // queries of keys, but not of those that receipts need
 }
 
 func newWorld(tb testing.TB, log *slog.Logger) world {
@@ -106,7 +109,13 @@ func dialing(v *vendorsim.Vendor) func(context.Context, string) (net.Conn, error
 func worldOf(tb testing.TB, vendor *vendorsim.Vendor, n Network, log *slog.Logger) world {
 	tb.Helper()
 	dir := migrated.Dir(tb, "")
-	db, err := store.Open(context.WithoutCancel(tb.Context()), store.Options{Dir: dir})
+	reads := &atomic.Int64{}
+	count := func(query string, args []any) {
+		if strings.Contains(query, "FROM session_key") && (len(args) < 2 || args[1] != "lid") {
+			reads.Add(1)
+		}
+	}
+	db, err := store.Open(context.WithoutCancel(tb.Context()), store.Options{Dir: dir, Trace: count})
 	if err != nil {
 		tb.Fatalf("open store: %v", err)
 	}
@@ -124,6 +133,7 @@ func worldOf(tb testing.TB, vendor *vendorsim.Vendor, n Network, log *slog.Logge
 	return world{
 		World:  networktest.World{Driver: driver, Vendor: simulated{vendor}},
 		driver: driver, vendor: vendor, dir: dir, db: db, box: box, raw: openRaw(tb, dir),
+		reads: reads,
 	}
 }
 
