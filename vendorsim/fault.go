@@ -37,6 +37,8 @@ const (
 	FaultLimitSilently Fault = "limit-silently"
 	// FaultUnlimit ends the limit, and tells the companions.
 	FaultUnlimit Fault = "unlimit"
+	// FaultUntold keeps the companions from being told of changes of groups: they learn of them by asking.
+	FaultUntold Fault = "untold"
 	// FaultOffline keeps the companions offline for half a minute, or for the seconds of its
 	// argument ("offline:5"): their connections are cut, and their logins are refused with 503
 	// until then. "offline:0" ends this.
@@ -164,6 +166,8 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 		return eachConn((*conn).close), nil
 	case FaultSilence:
 		return eachConn((*conn).silence), nil
+	case FaultUntold:
+		return func(a *account) { a.groupsUntold = true }, nil
 	case FaultConflict:
 		return eachConn(func(c *conn) { c.sendLast(streamError("", "replaced"), linger) }), nil
 	case FaultUndecodable:

@@ -261,6 +261,9 @@ func (v groupChats) setAdmins(g *group, by number, c GroupChange, failed map[num
 func (v groupChats) tell(g *group, to []number, by number, child waBinary.Node) {
 	for _, n := range to {
 		for _, cp := range v.devices.companionsOf(n) {
+			if cp.account.groupsUntold {
+				continue
+			}
 			id := newRef()
 			v.queues.deliver(cp, &delivery{Class: classNotification, ID: id, Kind: "w:gp2", Node: encodeNode(waBinary.Node{
 				Tag: classNotification, Attrs: waBinary.Attrs{

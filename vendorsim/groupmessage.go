@@ -58,7 +58,9 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 	}
 	content, readers := v.read(ctx, cp, members, m)
 	v.mu.Lock()
-	v.missed(v.book(g, account, m, content, readers), members, m, readers)
+	e := v.book(g, account, m, content, readers)
+	e.Strangers = m.strangers(members)
+	v.missed(e, members, m, readers)
 	for _, p := range m.parts {
 		if p.device != 0 {
 			v.forward(cp, m, p)
@@ -168,6 +170,16 @@ func (v groupChats) missed(e *Entry, members []number, m outbound, readers []num
 	}
 	e.Missing = slices.DeleteFunc(missing, func(who string) bool { return slices.Contains(readers, number(who[1:])) })
 	v.records.saveEntry(e)
+}
+
+// strangers returns for whom a message is encrypted who are not among the members.
+func (m outbound) strangers(members []number) (list []string) {
+	for _, p := range m.parts {
+		if s := p.number.String(); !slices.Contains(members, p.number) && !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // confirm lets a member confirm a message, as its manners are. The caller holds v.mu.

@@ -51,6 +51,8 @@ type Entry struct {
 	Disturbed bool `json:"disturbed,omitempty"`
 	// Missing are the members of the group whose phones could not decrypt an outbound message yet.
 	Missing []string `json:"missing,omitempty"`
+	// Strangers are those for whom an outbound message to the group was encrypted although they are not members.
+	Strangers []string `json:"strangers,omitempty"`
 }
 
 type entryKey struct {
