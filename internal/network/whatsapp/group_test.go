@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"postern/internal/network"
+	"postern/internal/postern"
+	"postern/vendorsim"
 )
 
 // A group is created, joined by more people and written to with fewer queries of keys than it has members.
@@ -38,13 +40,49 @@ func TestMembersAreNotReadOneByOne(t *testing.T) {
 		_, err := c.Groups().ChangeParticipants(t.Context(), chat, "add", people[100:], false)
 		return err
 	})
-	if _, err := c.Groups().Get(t.Context(), chat); err != nil { // a text sent before is not encrypted for the new members
-		t.Fatal(err)
-	}
 	for i := range 2 {
 		cheap(fmt.Sprint("sending text ", i), func() error {
 			_, err := c.Send(t.Context(), outbound(fmt.Sprintf("3EB000000000000000C%d", i), chat, "Hello"))
 			return err
 		})
+	}
+}
+
+// A text is encrypted for those who are members when it is sent, also before the notice of a change arrives.
+func TestTextAfterAChangeIsForTheMembersOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	w.settled(t)
+	g, _, err := c.Groups().Create(t.Context(), network.NewGroup{
+		Subject: "All", Participants: []string{"+15560000001", "+15560000002"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.vendor.Fault(t.Context(), ownNumber, vendorsim.FaultUntold); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		action postern.ParticipantAction
+		who    string
+	}{{"", ""}, {postern.AddParticipants, "+15560000003"}, {postern.RemoveParticipants, "+15560000001"}} {
+		if step.who != "" {
+			if _, err := c.Groups().ChangeParticipants(t.Context(), g.ChatID, step.action, []string{step.who}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.Send(t.Context(), outbound(fmt.Sprintf("3EB000000000000000D%d", i), g.ChatID, "Hello")); err != nil {
+			t.Fatalf("text %d: %v", i, err)
+		}
+	}
+	list := w.vendor.Ledger(0, 0)
+	if len(list) != 3 {
+		t.Fatalf("%d texts arrived, want 3", len(list))
+	}
+	for _, e := range list {
+		if e.Copies != 1 || len(e.Missing) > 0 || len(e.Strangers) > 0 {
+			t.Errorf("%s arrived %d times; %v could not decrypt it, and it was encrypted for %v", e.NetworkID, e.Copies, e.Missing, e.Strangers)
+		}
 	}
 }

@@ -4,7 +4,6 @@ package live
 
 import (
 	"context"
-	"slices"
 
 	"postern/internal/network"
 	"postern/internal/postern"
@@ -208,9 +207,10 @@ func (g Groups) ChangeParticipants(
 		}
 		list, err := change(ctx, cli, address(chat), people, action)
 		all := outcomes(ctx, cli, list, action)
-		if invite && slices.ContainsFunc(list, isInvitable) {
+		if err == nil && action.ChangesMembers() {
+			// whatsmeow keeps whom it reads, and encrypts the next message for them. The notice of the change may come later.
 			info, err := cli.GetGroupInfo(ctx, address(chat))
-			if err == nil {
+			if err == nil && invite {
 				inviteEach(ctx, cli, info, list, all)
 			}
 		}
