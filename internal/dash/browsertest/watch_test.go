@@ -67,8 +67,9 @@ func (b *browser) watch() {
 	b.must(chromedp.Listen(b.ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventConsoleAPICalled:
-			if e.Type == runtime.ConsoleAPICalledTypeError {
-				b.note("the console says: " + said(e))
+			// A page that is left says so of the requests that it drops. Of one that failed otherwise, the browser tells, too.
+			if said := said(e); e.Type == runtime.ConsoleAPICalledTypeError && !strings.Contains(said, "Failed to fetch") {
+				b.note("the console says: " + said)
 			}
 		case *page.EventJavascriptDialogOpening:
 			b.note("a dialog opened: " + e.Message)
@@ -129,6 +130,7 @@ func TestWatchedBrowserBarksAtRawText(t *testing.T) {
 		"base":     `<base href=//evil.example/>`,
 		"mutation": `<noscript><p title="</noscript><img src=x onerror=alert(1)>">`,
 	}
+	one := start(t, "")
 	for _, policy := range []string{dashboard.Policy, ""} {
 		for name, text := range raw {
 			t.Run(fmt.Sprintf("%s with policy %t", name, policy != ""), func(t *testing.T) {
@@ -138,7 +140,7 @@ func TestWatchedBrowserBarksAtRawText(t *testing.T) {
 					_, _ = fmt.Fprintf(w, "<!DOCTYPE html><title>raw</title><main>%s</main>", text)
 				}))
 				t.Cleanup(server.Close)
-				b := start(t, server.URL)
+				b := tabIn(t, one.ctx, server.URL)
 				b.watch()
 				_, _ = chromedp.Run(b.ctx, chromedp.Navigate(b.url+"/")) // it may lead away
 				b.barks()
