@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -201,6 +202,55 @@ func TestStreamOfADeviceDeletedAtItsStart(t *testing.T) {
 	s.handler.ServeHTTP(w, r)
 	if got := w.Body.String(); !strings.Contains(got, "event: ended\n") || !strings.Contains(got, `"deleted"`) {
 		t.Errorf("%q", got)
+	}
+}
+
+// A key that may do less before the stream watches it does not keep the stream until a heartbeat.
+func TestEventStreamOfAKeyRevokedAtItsStart(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.api.SetPulse(time.Hour)
+	mine := s.tenant("growth")
+	w := &atFlush{httptest.NewRecorder(), func() {
+		if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, mine.caller().Key.ID); err != nil {
+			t.Error(err)
+		}
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events/stream", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	r.Header.Set("Authorization", "Bearer "+mine.key)
+	s.handler.ServeHTTP(w, r)
+	if ctx.Err() != nil {
+		t.Errorf("the stream goes on with %q", w.Body.String())
+	}
+}
+
+// HTTP/2 has a deadline for a stream and not for a write: it must not end a stream that waits for the next heartbeat.
+func TestStreamByHTTP2OutlivesItsPatience(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.api.SetPatience(time.Second)
+	s.api.SetPulse(2 * time.Second)
+	srv := httptest.NewUnstartedServer(s.handler)
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	mine := s.tenant("starter")
+	id := mine.device("d", postern.Unlinked)
+	mine.do("POST", "/v1/devices/"+string(id)+"/link", "").want(http.StatusCreated, "")
+	f := follow(t, mine, srv, id)
+	if f.resp.ProtoMajor != 2 {
+		t.Fatalf("the stream comes by %s", f.resp.Proto)
+	}
+	for beats := 0; beats < 3; {
+		if !f.lines.Scan() {
+			t.Fatalf("the stream ended after %d comments: %v", beats, f.lines.Err())
+		}
+		if strings.HasPrefix(f.lines.Text(), ":") {
+			beats++
+		}
 	}
 }
 

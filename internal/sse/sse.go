@@ -49,5 +49,8 @@ func (s *Stream) Write(parts ...[]byte) bool {
 			return false
 		}
 	}
-	return s.ctl.Flush() == nil
+	err := s.ctl.Flush()
+	// A deadline that passes ends a stream of HTTP/2 also while nothing is written.
+	_ = s.ctl.SetWriteDeadline(time.Time{})
+	return err == nil
 }
