@@ -89,12 +89,9 @@ func (h events) follow(ctx context.Context, q *request, log *gateway.LogReader, 
 		return // the key may do less than a moment ago
 	}
 	defer key.changed.Close()
-	for {
+	for key.good(ctx) {
 		list, more, err := log.Next(ctx)
-		if err != nil || !s.showEvents(list) {
-			return
-		}
-		if !more && !key.wait(ctx, s, logged) || !key.good(ctx) {
+		if err != nil || !s.showEvents(list) || !more && !key.wait(ctx, s, logged) {
 			return
 		}
 	}
