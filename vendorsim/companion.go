@@ -53,7 +53,7 @@ type account struct {
 
 	offlineUntil time.Time // logins are refused until then
 	mediaStatus  int       // the answer to every download, 0 for the file
-	groupsUntold bool      // its companions are not told of changes of groups
+	groupsUntold bool      // its companions get no notices about groups
 	stateQueries int       // by companions, since the start
 	logins       int       // connections since the start
 	replaced     int       // connections that were open when another one came

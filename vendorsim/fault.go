@@ -37,7 +37,7 @@ const (
 	FaultLimitSilently Fault = "limit-silently"
 	// FaultUnlimit ends the limit, and tells the companions.
 	FaultUnlimit Fault = "unlimit"
-	// FaultUntold keeps the companions from being told of changes of groups: they learn of them by asking.
+	// FaultUntold keeps notices about groups from the companions, until "untold:0".
 	FaultUntold Fault = "untold"
 	// FaultOffline keeps the companions offline for half a minute, or for the seconds of its
 	// argument ("offline:5"): their connections are cut, and their logins are refused with 503
@@ -167,7 +167,7 @@ func (v faults) faultAction(f Fault) (func(*account), error) {
 	case FaultSilence:
 		return eachConn((*conn).silence), nil
 	case FaultUntold:
-		return func(a *account) { a.groupsUntold = true }, nil
+		return func(a *account) { a.groupsUntold = !hasArg || argument != 0 }, nil
 	case FaultConflict:
 		return eachConn(func(c *conn) { c.sendLast(streamError("", "replaced"), linger) }), nil
 	case FaultUndecodable:

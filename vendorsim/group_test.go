@@ -114,6 +114,37 @@ func TestActionsInAGroup(t *testing.T) {
 	}
 }
 
+// A companion that is not told of a change writes for the earlier members.
+func TestUntoldCompanionWritesForTheEarlierMembers(t *testing.T) {
+	v := openVendor(t, "")
+	c := link(t, v, alice)
+	const cid = "+15550000013"
+	g, group := newGroup(t, v, ann, alice, ben)
+	write := func() vendorsim.Entry {
+		resp, err := c.wa.SendMessage(t.Context(), group, textOf("Hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, v, "all members can read it", func() bool { return len(entry(t, v, resp.ID).Missing) == 0 })
+		return entry(t, v, resp.ID)
+	}
+	if e := write(); len(e.Strangers) > 0 {
+		t.Errorf("a text for all members is for %v, too", e.Strangers)
+	}
+	fault(t, v, alice, vendorsim.FaultUntold)
+	if err := v.ChangeGroup(g.ID, ann, vendorsim.GroupChange{Remove: []string{ben}, Add: []string{cid}}); err != nil {
+		t.Fatal(err)
+	}
+	if e := write(); e.Copies != 2 || len(e.Strangers) != 1 || e.Strangers[0] != ben {
+		t.Errorf("the text has %d copies, and is for %v, too", e.Copies, e.Strangers)
+	}
+	fault(t, v, alice, vendorsim.FaultUntold+":0")
+	if err := v.ChangeGroup(g.ID, ann, vendorsim.GroupChange{Remove: []string{cid}}); err != nil {
+		t.Fatal(err)
+	}
+	await(c, "the notice", func(n *events.GroupInfo) bool { return len(n.Leave) == 1 })
+}
+
 // A client that cannot decrypt a text asks the member's phone for another copy, and a phone asks the client.
 func TestCopiesInAGroupAreMadeAgain(t *testing.T) {
 	v := openVendor(t, "")

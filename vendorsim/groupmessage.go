@@ -59,7 +59,9 @@ func (v groupChats) take(ctx context.Context, c *conn, n *waBinary.Node, m outbo
 	content, readers := v.read(ctx, cp, members, m)
 	v.mu.Lock()
 	e := v.book(g, account, m, content, readers)
-	e.Strangers = m.strangers(members)
+	if !m.retry {
+		e.Strangers = m.strangers(members)
+	}
 	v.missed(e, members, m, readers)
 	for _, p := range m.parts {
 		if p.device != 0 {
