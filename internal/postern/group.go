@@ -105,11 +105,6 @@ func (a ParticipantAction) LooksUp() bool {
 	return a == AddParticipants || a == ApproveParticipants || a == RejectParticipants
 }
 
-// ChangesMembers reports whether the action changes who is in the group.
-func (a ParticipantAction) ChangesMembers() bool {
-	return a == AddParticipants || a == RemoveParticipants || a == ApproveParticipants
-}
-
 // ParticipantOutcome is the result of a change for one participant.
 type ParticipantOutcome struct {
 	PhoneNumber Maybe             `json:"phoneNumber" nullable:"true" doc:"Number of the person, if it is known." example:"+15551234567"`

@@ -4,12 +4,14 @@ package live
 
 import (
 	"context"
+	"slices"
 
 	"postern/internal/network"
 	"postern/internal/postern"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
 )
 
 // Enter returns the client of the live connection, and a function to call when done with it; ok is false if there is no
@@ -207,15 +209,35 @@ func (g Groups) ChangeParticipants(
 		}
 		list, err := change(ctx, cli, address(chat), people, action)
 		all := outcomes(ctx, cli, list, action)
-		if err == nil && action.ChangesMembers() {
-			// whatsmeow keeps whom it reads, and encrypts the next message for them. The notice of the change may come later.
+		keep(cli, address(chat), list, action)
+		if invite && slices.ContainsFunc(list, isInvitable) {
 			info, err := cli.GetGroupInfo(ctx, address(chat))
-			if err == nil && invite {
+			if err == nil {
 				inviteEach(ctx, cli, info, list, all)
 			}
 		}
 		return append(notFound(missing, action), all...), err
 	})
+}
+
+// keep tells whatsmeow who has come or gone, so that the next message is encrypted for the members of now: the network's
+// notice of the change may come later. Nothing is kept of a group whose members whatsmeow has not read yet.
+func keep(cli *whatsmeow.Client, jid types.JID, list []types.GroupParticipant, action postern.ParticipantAction) {
+	var changed []types.JID
+	for _, p := range list {
+		if p.Error == 0 {
+			changed = append(changed, p.JID)
+		}
+	}
+	notice := events.GroupInfo{JID: jid}
+	switch action {
+	case postern.AddParticipants, postern.ApproveParticipants:
+		notice.Join = changed
+	case postern.RemoveParticipants:
+		notice.Leave = changed
+	case postern.PromoteParticipants, postern.DemoteParticipants, postern.RejectParticipants:
+	}
+	cli.DangerousInternals().UpdateGroupParticipantCache(&notice)
 }
 
 func change(
