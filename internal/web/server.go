@@ -16,10 +16,12 @@ func NewServer(requests context.Context, h http.Handler, log *slog.Logger) *http
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    MaxHeaderBytes,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnContext:       withConn,
-		ConnState:         connState,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		// With HTTP/2, the deadlines of responses do not end a connection whose client reads nothing.
+		HTTP2: &http.HTTP2Config{WriteByteTimeout: writeTimeout},
+		MaxHeaderBytes: MaxHeaderBytes,
+		BaseContext:    func(net.Listener) context.Context { return requests },
+		ConnContext:    withConn,
+		ConnState:      connState,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
