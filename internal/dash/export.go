@@ -68,7 +68,6 @@ func (d exports) download(w http.ResponseWriter, r *http.Request, v visit) error
 		}
 		panic(http.ErrAbortHandler) // the file is incomplete, and the browser must see that
 	}
-	_ = f.ctl.SetWriteDeadline(time.Time{}) // the connection stays open
 	return nil
 }
 
@@ -116,7 +115,9 @@ func (f *exported) write(list []postern.Message) error {
 	if err := f.csv.Error(); err != nil {
 		return err
 	}
-	return f.ctl.Flush()
+	err := f.ctl.Flush()
+	_ = f.ctl.SetWriteDeadline(time.Time{}) // with HTTP/2, it would also end a search for the next page
+	return err
 }
 
 func row(m postern.Message) []string {

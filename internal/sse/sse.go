@@ -25,7 +25,7 @@ func Open(w http.ResponseWriter, r *http.Request, patience time.Duration) (s *St
 	w.Header().Set("Content-Type", ContentType)
 	w.Header().Set("X-Accel-Buffering", "no") // nginx collects responses otherwise
 	w.WriteHeader(http.StatusOK)
-	return s, r.Method != http.MethodHead && s.ctl.Flush() == nil
+	return s, r.Method != http.MethodHead && s.Write()
 }
 
 // Event sends one event with a line of data; it is false when the reader has left or takes nothing.
