@@ -231,7 +231,7 @@ func (b *browser) byKeyboard() {
 		b.t.Errorf("%s: nothing can be used", b.path())
 	}
 	var list []string
-	for range 4 { // from where the page has put the focus to the end, and from the start
+	for range 4 { // each half a page and some more: from where the page has put the focus to the end, and from the start
 		b.tab(n/2 + 5)
 		list, err = chromedp.Run(b.ctx, chromedp.Evaluate[[]string](missed))
 		if b.must(err); len(list) == 0 {

@@ -67,8 +67,9 @@ func (b *browser) watch() {
 	b.must(chromedp.Listen(b.ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventConsoleAPICalled:
-			// A page that is left says so of the requests that it drops. Of one that failed otherwise, the browser tells, too.
-			if said := said(e); e.Type == runtime.ConsoleAPICalledTypeError && !strings.Contains(said, "Failed to fetch") {
+			// When a page is left, htmx reports the requests that this cancels as failed. Chromium logs every other request
+			// that fails, and saw notes those.
+			if said := said(e); e.Type == runtime.ConsoleAPICalledTypeError && said != `"htmx: htmx:error: Failed to fetch" ` {
 				b.note("the console says: " + said)
 			}
 		case *page.EventJavascriptDialogOpening:
