@@ -17,7 +17,7 @@ func NewServer(requests context.Context, h http.Handler, log *slog.Logger) *http
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		// With HTTP/2, the deadlines of responses do not end a connection whose client reads nothing.
-		HTTP2: &http.HTTP2Config{WriteByteTimeout: writeTimeout},
+		HTTP2:          &http.HTTP2Config{WriteByteTimeout: writeTimeout},
 		MaxHeaderBytes: MaxHeaderBytes,
 		BaseContext:    func(net.Listener) context.Context { return requests },
 		ConnContext:    withConn,
