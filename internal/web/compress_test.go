@@ -151,7 +151,12 @@ func TestOnlyWhatIsMarkedIsCompressed(t *testing.T) {
 		"compressed already": answers(text, "Content-Encoding", "gzip"),
 		"small":              answers(text[:web.CompressFrom-1]),
 		"random":             answers(noise(4 * web.CompressFrom)),
-		"not whole":          answers(text, "Content-Length", strconv.Itoa(len(text)+1)),
+		"not whole": func(w http.ResponseWriter, r *http.Request) {
+			answers(text, "Content-Length", strconv.Itoa(len(text)+1))(w, r)
+			if _, err := w.Write([]byte("x")); err != nil {
+				t.Error(err)
+			}
+		},
 		"an error": func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 			answers(text)(w, r)

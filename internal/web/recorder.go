@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"postern/internal/obs"
@@ -20,10 +21,11 @@ type recorder struct {
 	request *http.Request
 	about   *obs.Request
 	client  netip.Addr
-	status  int  // 0 before a handler has named one
-	sent    bool // the status and the headers are written
-	own     bool // the handler sets deadlines itself, as streams do
-	refused bool // the answer of the handler is dropped
+	status  int   // 0 before a handler has named one
+	sent    bool  // the status and the headers are written
+	written int64 // bytes of the body
+	own     bool  // the handler sets deadlines itself, as streams do
+	refused bool  // the answer of the handler is dropped
 }
 
 // WriteHeader notes the status.
@@ -81,6 +83,8 @@ func (r *recorder) send(b []byte) (n int, err error) {
 		m, err = r.ResponseWriter.Write(b[n:min(n+writeChunk, len(b))])
 		n += m
 	}
+	r.rest()
+	r.written += int64(n)
 	return n, err
 }
 
@@ -125,6 +129,9 @@ func (r *recorder) start() {
 	r.WriteHeader(http.StatusOK)
 	r.sent = true
 	r.door.announce(r.request, r.client, r.Header())
+	if r.request.ProtoMajor >= 2 && !r.door.leaving.Load() && !r.door.late(r.request.RemoteAddr) {
+		r.Header().Del("Connection") // it would end the other requests of the connection, too
+	}
 	r.roll()
 	r.ResponseWriter.WriteHeader(r.status)
 }
@@ -133,6 +140,13 @@ func (r *recorder) start() {
 func (r *recorder) roll() {
 	if !r.own { // not every transport has deadlines
 		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
+}
+
+// rest ends the deadline of a write. With HTTP/2, it would also end an answer whose source takes its time.
+func (r *recorder) rest() {
+	if !r.own {
+		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Time{})
 	}
 }
 
@@ -146,7 +160,19 @@ func (r *recorder) SetWriteDeadline(t time.Time) error {
 func (r *recorder) FlushError() error {
 	r.start()
 	r.roll()
+	defer r.rest()
 	return http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// isCut reports whether less was sent by HTTP/2 than the headers announce. net/http ends such an answer as if it were
+// complete; with HTTP/1, it ends the connection.
+func (r *recorder) isCut() bool {
+	if r.request.ProtoMajor < 2 {
+		return false
+	}
+	n, err := strconv.ParseInt(r.Header().Get("Content-Length"), 10, 64)
+	return err == nil && r.written < n && r.request.Method != http.MethodHead &&
+		(r.status == http.StatusOK || r.status == http.StatusPartialContent)
 }
 
 // finish ends the answer: with status 200 and no body when the handler wrote nothing,

@@ -135,8 +135,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rec.finish()
 		d.logRequest(r, rec.status, q, time.Since(start))
 		ended(routeOf(r, q), rec.status, q.Reason)
-		if p != nil && started {
-			panic(http.ErrAbortHandler) // the answer is cut: the caller must see that
+		if p != nil && started || rec.isCut() {
+			panic(http.ErrAbortHandler) // the caller must see that the answer is not complete
 		}
 	}()
 	d.admit(rec, r, q)
