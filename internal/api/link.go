@@ -239,7 +239,7 @@ func (h links) stream(ctx context.Context, q *request, in *deviceInput) (*huma.S
 func (h links) follow(ctx context.Context, q *request, last postern.Link, s *stream) {
 	changes, err := h.gateway.Links.Watch(ctx, q.caller, last.DeviceID)
 	if isNotFound(err) { // deleted a moment ago
-		s.event("ended", deleted(last))
+		s.event("ended", failed(last, "deleted"))
 	}
 	if err != nil {
 		return // the key may do less than a moment ago
@@ -263,20 +263,23 @@ func (h links) follow(ctx context.Context, q *request, last postern.Link, s *str
 	}
 }
 
-// now reads the attempt again. When the device was deleted, the attempt has ended.
+// now reads the attempt again. When the device was deleted, or another attempt was opened, this one has ended.
 func (h links) now(ctx context.Context, q *request, last postern.Link) (postern.Link, error) {
 	l, err := h.gateway.Links.Get(ctx, q.caller, last.DeviceID)
 	if isNotFound(err) {
-		return deleted(last), nil
+		return failed(last, "deleted"), nil
+	}
+	if err == nil && l.ID != last.ID {
+		return failed(last, "canceled"), nil
 	}
 	return l, err
 }
 
 func isNotFound(err error) bool { return errors.Is(err, &postern.Error{Reason: postern.NotFound}) }
 
-// deleted returns the attempt of a device that was deleted.
-func deleted(l postern.Link) postern.Link {
-	l.Status, l.Reason, l.QR, l.PairingCode, l.QRExpiresAt = postern.LinkFailed, "deleted", "", "", 0
+// failed returns an attempt that has ended for a reason.
+func failed(l postern.Link, reason postern.Maybe) postern.Link {
+	l.Status, l.Reason, l.QR, l.PairingCode, l.QRExpiresAt = postern.LinkFailed, reason, "", "", 0
 	l.Passkey, l.ConfirmationCode = nil, ""
 	return l
 }

@@ -205,6 +205,29 @@ func TestStreamOfADeviceDeletedAtItsStart(t *testing.T) {
 	}
 }
 
+// A stream is of one attempt, also if the next one is opened before the stream looks again.
+func TestStreamOfAnAttemptThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	mine := s.tenant("starter")
+	id := mine.device("d", postern.Unlinked)
+	path := "/v1/devices/" + string(id) + "/link"
+	mine.do("POST", path, "").want(http.StatusCreated, "")
+	w := &atFlush{httptest.NewRecorder(), func() {
+		mine.do("DELETE", path, "").want(http.StatusNoContent, "")
+		mine.do("POST", path, "").want(http.StatusCreated, "")
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path+"/stream", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	r.Header.Set("Authorization", "Bearer "+mine.key)
+	s.handler.ServeHTTP(w, r)
+	if got := w.Body.String(); !strings.Contains(got, "event: ended\n") || !strings.Contains(got, `"canceled"`) {
+		t.Errorf("%q", got)
+	}
+}
+
 // A key that may do less before the stream watches it does not keep the stream until a heartbeat.
 func TestEventStreamOfAKeyRevokedAtItsStart(t *testing.T) {
 	t.Parallel()
