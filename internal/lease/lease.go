@@ -57,6 +57,7 @@ type Holder struct {
 	delivering bool                          // deliveries of the lease that has ended may still be made
 	stopped    chan struct{}                 // closed and replaced when leaving, ending or delivering changes
 	endpoints  map[postern.EndpointID]bool   // whether it is ours; those of others until something changes
+	forgotten  int                           // how many times those of other servers were forgotten
 	leads      bool
 	held       bool
 	quitting   bool      // the server is stopping: it takes nothing new
@@ -453,7 +454,7 @@ func (h *Holder) Endpoints(ctx context.Context, ids ...postern.EndpointID) ([]po
 	if !h.Shared() {
 		return ids, nil
 	}
-	mine, unknown := h.known(ids)
+	mine, unknown, before := h.known(ids)
 	if len(unknown) == 0 {
 		return mine, nil
 	}
@@ -468,12 +469,14 @@ func (h *Holder) Endpoints(ctx context.Context, ids ...postern.EndpointID) ([]po
 		return nil, store.ErrLeaseLost
 	}
 	for _, id := range unknown {
-		h.endpoints[id] = slices.Contains(taken, id)
+		if ours := slices.Contains(taken, id); ours || h.forgotten == before {
+			h.endpoints[id] = ours
+		}
 	}
 	return append(mine, taken...), nil
 }
 
-func (h *Holder) known(ids []postern.EndpointID) (mine, unknown []postern.EndpointID) {
+func (h *Holder) known(ids []postern.EndpointID) (mine, unknown []postern.EndpointID, forgotten int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, id := range ids {
@@ -484,13 +487,14 @@ func (h *Holder) known(ids []postern.EndpointID) (mine, unknown []postern.Endpoi
 			mine = append(mine, id)
 		}
 	}
-	return mine, unknown
+	return mine, unknown, h.forgotten
 }
 
 // forgetOthers makes Endpoints ask again for those of other servers.
 func (h *Holder) forgetOthers() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.forgotten++
 	maps.DeleteFunc(h.endpoints, func(_ postern.EndpointID, ours bool) bool { return !ours })
 	h.Changed.Put(struct{}{}, struct{}{})
 }
