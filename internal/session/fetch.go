@@ -34,17 +34,17 @@ func (e *Engine) fetchURLs(ctx context.Context) error {
 	defer wanted.Close()
 	f := &fetcher{e: e, running: map[postern.MediaID]bool{}, again: make(chan struct{}, 1)}
 	defer f.work.Wait()
-	wait, look := time.Duration(0), true
-	for {
+	var next time.Time // when to look again, whatever else is wanted until then
+	for look := true; ; {
 		if look {
-			wait = f.begin(ctx)
+			next = time.Now().Add(f.begin(ctx))
 		}
 		look = true
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-f.again:
-		case <-time.After(wait):
+		case <-time.After(time.Until(next)):
 		case <-wanted.C():
 			look = false
 			for _, id := range wanted.Take() {
