@@ -217,6 +217,29 @@ func TestFilesOfADeletedDeviceAreRemoved(t *testing.T) {
 	})
 }
 
+// A file at a URL is fetched again when its time has come, also while other files keep arriving.
+func TestURLIsTriedAgainWhileFilesArrive(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d, failed := w.linked(), false
+		w.settle(time.Second)
+		w.engine.fetch = func(context.Context, string) (io.ReadCloser, error) {
+			if !failed {
+				failed = true
+				return nil, errors.New("the server is busy")
+			}
+			return io.NopCloser(strings.NewReader("file")), nil
+		}
+		out := w.sendFile(d, atURL(), 0)
+		for range 4 * fetchFirst / time.Second {
+			if _, err := w.net.Attach(t.Context(), account, customer, []byte("another")); err != nil {
+				t.Fatal(err)
+			}
+			w.settle(time.Second)
+		}
+		w.wantMessage(out, postern.Delivered)
+	})
+}
+
 // A file whose source cannot be read is given up at once.
 func TestUnreadableSourceIsGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
