@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	exportRows     = 100_000          // of one file
-	exportPage     = 200              // in memory at a time: 13 MB with texts of 64 KiB
-	exportWait     = 10 * time.Second // before an attempt while another export runs
-	exportPatience = 30 * time.Second // for a client that does not read
+	exportRows = 100_000          // of one file
+	exportPage = 200              // in memory at a time: 13 MB with texts of 64 KiB
+	exportWait = 10 * time.Second // before an attempt while another export runs
 )
 
 // download writes the result of a search as a CSV file, page by page as the client reads it.
@@ -99,7 +98,6 @@ func exportColumns() []string {
 }
 
 func (f *exported) write(list []postern.Message) error {
-	_ = f.ctl.SetWriteDeadline(time.Now().Add(exportPatience)) // not every transport has deadlines
 	for _, m := range list {
 		if f.rows == exportRows {
 			f.full = true
@@ -115,9 +113,7 @@ func (f *exported) write(list []postern.Message) error {
 	if err := f.csv.Error(); err != nil {
 		return err
 	}
-	err := f.ctl.Flush()
-	_ = f.ctl.SetWriteDeadline(time.Time{}) // with HTTP/2, it would also end a search for the next page
-	return err
+	return f.ctl.Flush()
 }
 
 func row(m postern.Message) []string {

@@ -37,7 +37,8 @@ func (e *Engine) fetchURLs(ctx context.Context) error {
 	var next time.Time // when to look again, whatever else is wanted until then
 	for look := true; ; {
 		if look {
-			next = time.Now().Add(f.begin(ctx))
+			wait := f.begin(ctx)
+			next = time.Now().Add(wait)
 		}
 		look = true
 		select {

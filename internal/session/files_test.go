@@ -217,7 +217,7 @@ func TestFilesOfADeletedDeviceAreRemoved(t *testing.T) {
 	})
 }
 
-// A file at a URL is fetched again when its time has come, also while other files keep arriving.
+// A file at a URL is fetched again when its time has come, even while other files keep arriving.
 func TestURLIsTriedAgainWhileFilesArrive(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d, failed := w.linked(), false

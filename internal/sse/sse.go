@@ -50,7 +50,7 @@ func (s *Stream) Write(parts ...[]byte) bool {
 		}
 	}
 	err := s.ctl.Flush()
-	// A deadline that passes ends a stream of HTTP/2 also while nothing is written.
+	// Over HTTP/2, an expired deadline resets the stream even while nothing is being written.
 	_ = s.ctl.SetWriteDeadline(time.Time{})
 	return err == nil
 }

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A client that opens all windows of HTTP/2 and then reads nothing from its connection does not keep a handler.
-func TestHTTP2ClientThatReadsNothing(t *testing.T) {
+// A client that grants the largest windows of HTTP/2 and then reads nothing from its connection does not keep a handler.
+func TestHTTP2ClientThatReadsNothingIsCutOff(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	srv := httptest.NewUnstartedServer(nil)
@@ -56,8 +56,8 @@ func TestHTTP2ClientThatReadsNothing(t *testing.T) {
 	}
 }
 
-// An answer by HTTP/2 that is not complete ends with an error: not all clients compare its length, as Go's does.
-func TestHTTP2AnswerThatIsCut(t *testing.T) {
+// An answer over HTTP/2 that is not complete ends with an error: not all clients compare its length, as Go's does.
+func TestCutHTTP2AnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	client, url := servedBy(t, true, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -106,10 +106,10 @@ func TestRefusalLeavesTheConnectionToOthers(t *testing.T) {
 }
 
 // servedBy serves what answers at the front door, by HTTP/1 or HTTP/2.
-func servedBy(t *testing.T, second bool, api http.HandlerFunc) (client *http.Client, url string) {
+func servedBy(t *testing.T, http2 bool, api http.HandlerFunc) (client *http.Client, url string) {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(doorOf(t, api))
-	srv.EnableHTTP2 = second
+	srv.EnableHTTP2 = http2
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	return srv.Client(), srv.URL

@@ -83,7 +83,7 @@ func (r *recorder) send(b []byte) (n int, err error) {
 		m, err = r.ResponseWriter.Write(b[n:min(n+writeChunk, len(b))])
 		n += m
 	}
-	r.rest()
+	r.clearDeadline()
 	r.written += int64(n)
 	return n, err
 }
@@ -129,8 +129,11 @@ func (r *recorder) start() {
 	r.WriteHeader(http.StatusOK)
 	r.sent = true
 	r.door.announce(r.request, r.client, r.Header())
-	if r.request.ProtoMajor >= 2 && !r.door.leaving.Load() && !r.door.late(r.request.RemoteAddr) {
-		r.Header().Del("Connection") // it would end the other requests of the connection, too
+	switch {
+	case r.door.leaving.Load() || r.door.late(r.request.RemoteAddr):
+		r.Header().Set("Connection", "close")
+	case r.request.ProtoMajor >= 2:
+		r.Header().Del("Connection") // of one request; it would close the connection to further ones
 	}
 	r.roll()
 	r.ResponseWriter.WriteHeader(r.status)
@@ -143,8 +146,8 @@ func (r *recorder) roll() {
 	}
 }
 
-// rest ends the deadline of a write. With HTTP/2, it would also end an answer whose source takes its time.
-func (r *recorder) rest() {
+// clearDeadline ends the deadline of a write. Over HTTP/2, it would also end an answer whose source takes its time.
+func (r *recorder) clearDeadline() {
 	if !r.own {
 		_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Time{})
 	}
@@ -160,16 +163,12 @@ func (r *recorder) SetWriteDeadline(t time.Time) error {
 func (r *recorder) FlushError() error {
 	r.start()
 	r.roll()
-	defer r.rest()
+	defer r.clearDeadline()
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
-// isCut reports whether less was sent by HTTP/2 than the headers announce. net/http ends such an answer as if it were
-// complete; with HTTP/1, it ends the connection.
+// isCut reports whether less was sent than the headers announce.
 func (r *recorder) isCut() bool {
-	if r.request.ProtoMajor < 2 {
-		return false
-	}
 	n, err := strconv.ParseInt(r.Header().Get("Content-Length"), 10, 64)
 	return err == nil && r.written < n && r.request.Method != http.MethodHead &&
 		(r.status == http.StatusOK || r.status == http.StatusPartialContent)

@@ -58,12 +58,12 @@ func (c *timed) Write(b []byte) (int, error) {
 func TestEveryWriteHasADeadline(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
+	c := &timed{ResponseRecorder: httptest.NewRecorder()}
 	d := doorOf(t, func(w http.ResponseWriter, _ *http.Request) {
-		if n, err := w.Write(make([]byte, size)); n != size || err != nil {
-			t.Errorf("%d bytes written: %v", n, err)
+		if n, err := w.Write(make([]byte, size)); n != size || err != nil || !c.left.IsZero() {
+			t.Errorf("%d bytes written, %v: a deadline is left: %v", n, err, c.left)
 		}
 	})
-	c := &timed{ResponseRecorder: httptest.NewRecorder()}
 	d.ServeHTTP(c, local(t, http.MethodGet, "/v1/messages"))
 	if c.Body.Len() != size || c.largest > web.WriteChunk || c.left.IsZero() {
 		t.Errorf("%d bytes, up to %d of them under one deadline, the last is %v", c.Body.Len(), c.largest, c.left)

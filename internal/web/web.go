@@ -115,9 +115,6 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, start := &obs.Request{ID: postern.NewRequestID(), Client: d.transport.Client(r)}, time.Now()
 	rec := &recorder{ResponseWriter: w, door: d, about: q, client: q.Client}
 	h := w.Header()
-	if d.leaving.Load() {
-		h.Set("Connection", "close")
-	}
 	h.Set("Request-Id", q.ID)
 	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	r, ended := d.traced(r.WithContext(obs.WithRequest(r.Context(), q)))
@@ -133,10 +130,15 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			d.panicked(rec, q, p)
 		}
 		rec.finish()
+		cut := rec.isCut()
+		if cut && r.Context().Err() == nil { // the client has not left
+			q.Reason = string(postern.Internal)
+		}
 		d.logRequest(r, rec.status, q, time.Since(start))
 		ended(routeOf(r, q), rec.status, q.Reason)
-		if p != nil && started || rec.isCut() {
-			panic(http.ErrAbortHandler) // the caller must see that the answer is not complete
+		// The client must see that the answer is not complete. Over HTTP/1, net/http ends the connection of one that is cut.
+		if p != nil && started || cut && r.ProtoMajor >= 2 {
+			panic(http.ErrAbortHandler)
 		}
 	}()
 	d.admit(rec, r, q)

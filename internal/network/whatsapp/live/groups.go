@@ -208,8 +208,8 @@ func (g Groups) ChangeParticipants(
 			return notFound(missing, action), err
 		}
 		list, err := change(ctx, cli, address(chat), people, action)
-		all := outcomes(ctx, cli, list, action)
 		keep(cli, address(chat), list, action)
+		all := outcomes(ctx, cli, list, action)
 		if invite && slices.ContainsFunc(list, isInvitable) {
 			info, err := cli.GetGroupInfo(ctx, address(chat))
 			if err == nil {
@@ -220,22 +220,18 @@ func (g Groups) ChangeParticipants(
 	})
 }
 
-// keep tells whatsmeow who has come or gone, so that the next message is encrypted for the members of now: the network's
+// keep tells whatsmeow who has come or gone, so that the next message is encrypted for the current members: the network's
 // notice of the change may come later. Nothing is kept of a group whose members whatsmeow has not read yet.
 func keep(cli *whatsmeow.Client, jid types.JID, list []types.GroupParticipant, action postern.ParticipantAction) {
-	var changed []types.JID
-	for _, p := range list {
-		if p.Error == 0 {
-			changed = append(changed, p.JID)
-		}
-	}
 	notice := events.GroupInfo{JID: jid}
-	switch action {
-	case postern.AddParticipants, postern.ApproveParticipants:
-		notice.Join = changed
-	case postern.RemoveParticipants:
-		notice.Leave = changed
-	case postern.PromoteParticipants, postern.DemoteParticipants, postern.RejectParticipants:
+	for _, p := range list {
+		switch {
+		case status(p.Error) != postern.ParticipantDone:
+		case action == postern.AddParticipants, action == postern.ApproveParticipants:
+			notice.Join = append(notice.Join, p.JID)
+		case action == postern.RemoveParticipants:
+			notice.Leave = append(notice.Leave, p.JID, p.LID, p.PhoneNumber) // by which of them depends on the group
+		}
 	}
 	cli.DangerousInternals().UpdateGroupParticipantCache(&notice)
 }
