@@ -53,7 +53,7 @@ func (o *streams) answer(q *request, body func(context.Context, *stream)) (*huma
 		defer cancel()
 		defer context.AfterFunc(o.serving, cancel)()
 		if s, ok := sse.Open(w, r, o.patience); ok {
-			body(ctx, &stream{s})
+			body(ctx, &stream{s, time.Now().Add(o.pulse)})
 		}
 	}}, nil
 }
@@ -63,7 +63,11 @@ func tooMany(wait time.Duration, detail string) error {
 }
 
 // stream is a stream of server-sent events.
-type stream struct{ *sse.Stream }
+type stream struct {
+	*sse.Stream
+
+	beat time.Time // of the next heartbeat, whatever wakes the stream until then
+}
 
 // event sends one event; it is false when the reader has left or takes nothing.
 func (s *stream) event(name string, v any) bool {
@@ -95,27 +99,34 @@ func (o *streams) watchKey(q *request, operation string) (keyWatch, error) {
 // wait returns when something has changed, or after a heartbeat. It is false when
 // the stream is over.
 func (k keyWatch) wait(ctx context.Context, s *stream, changes listener) bool {
-	pulse := time.NewTimer(k.untilPulse())
-	defer pulse.Stop()
+	timer := time.NewTimer(k.until(s.beat))
+	defer timer.Stop()
 	select {
 	case <-changes.C():
 		changes.Take()
 	case <-k.changed.C():
 		k.changed.Take()
-	case <-pulse.C:
-		return s.Text(": waiting\n\n")
+	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return ctx.Err() == nil
+	return ctx.Err() == nil && s.keepAlive(k.streams.pulse)
 }
 
-// untilPulse is the time to the next heartbeat or to the end of the key, whichever
-// comes first.
-func (k keyWatch) untilPulse() time.Duration {
-	if end := k.request.caller.Key.ExpiresAt; end != 0 {
-		return min(k.streams.pulse, max(0, time.Until(end.Std())))
+// until is the time to the next heartbeat or to the end of the key, whichever comes first.
+func (k keyWatch) until(beat time.Time) time.Duration {
+	if end := k.request.caller.Key.ExpiresAt; end != 0 && end.Std().Before(beat) {
+		beat = end.Std()
 	}
-	return k.streams.pulse
+	return time.Until(beat)
+}
+
+// keepAlive sends a heartbeat if it is time for one, and is false when the reader has left.
+func (s *stream) keepAlive(pulse time.Duration) bool {
+	if time.Now().Before(s.beat) {
+		return true
+	}
+	s.beat = time.Now().Add(pulse)
+	return s.Text(": waiting\n\n")
 }
 
 // good tells whether the key may still read the stream. It reads the caller again:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -247,6 +248,37 @@ func TestEventStreamOfAKeyRevokedAtItsStart(t *testing.T) {
 	s.handler.ServeHTTP(w, r)
 	if ctx.Err() != nil {
 		t.Errorf("the stream goes on with %q", w.Body.String())
+	}
+}
+
+// A stream that is woken again and again without an event for it shows that it lives.
+func TestHeartbeatsComeWhileOthersAreBusy(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.api.SetPulse(300 * time.Millisecond)
+	srv := httptest.NewServer(s.handler)
+	t.Cleanup(srv.Close)
+	mine := s.tenant("growth")
+	f := mine.stream(t, srv, "?type=device.banned")
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	busy.Go(func() {
+		for postern.Sleep(ctx, 30*time.Millisecond) == nil {
+			key := mine.newKey(gateway.NewKey{})
+			if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, mine.with(key).caller().Key.ID); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	defer busy.Wait()
+	defer cancel()
+	for beats := 0; beats < 3; {
+		if !f.lines.Scan() {
+			t.Fatalf("the stream ended after %d heartbeats: %v", beats, f.lines.Err())
+		}
+		if f.lines.Text() == ": waiting" {
+			beats++
+		}
 	}
 }
 
