@@ -225,12 +225,16 @@ var queueScheduled = db.NewStatement("message, in_lane, now",
 
 func queueDue(t *db.Tx, now postern.Time, limit int) (n int, err error) {
 	var due []postern.Message
-	err = t.Rows(`SELECT id, device_id, chat_id, priority FROM message
+	var foreign []FinishOutbound
+	err = t.Rows(`SELECT id, device_id, chat_id, priority, NOT `+current("message")+` FROM message
 		WHERE status = 'scheduled' AND send_at <= $1 ORDER BY send_at LIMIT $2 + 0`,
 		[]any{now, limit}, func(r *sql.Rows) error {
 			var m postern.Message
-			err := r.Scan(&m.ID, &m.DeviceID, &m.ChatID, &m.Priority)
-			due = append(due, m)
+			var earlier bool
+			err := r.Scan(&m.ID, &m.DeviceID, &m.ChatID, &m.Priority, &earlier)
+			if due = append(due, m); earlier {
+				foreign = append(foreign, ofEarlierNumber(m.ID, now))
+			}
 			return err
 		})
 	if err != nil {
@@ -245,7 +249,20 @@ func queueDue(t *db.Tx, now postern.Time, limit int) (n int, err error) {
 	if err == nil {
 		err = t.Each(queueScheduled, rows)
 	}
+	if err == nil && len(foreign) > 0 {
+		err = db.WriteNow(t, foreign...)
+	}
 	return len(due), err
+}
+
+// ofEarlierNumber is the outcome of a scheduled message whose device has been linked to another number since.
+func ofEarlierNumber(id postern.MessageID, at postern.Time) FinishOutbound {
+	return FinishOutbound{
+		MessageID: id, Status: postern.Failed, Refund: true, At: at,
+		Failure: postern.Failure{
+			Code: postern.DeviceLoggedOut, Detail: "the device was linked to another number before the message was due",
+		},
+	}
 }
 
 // ChangeScheduled changes a message that is still scheduled: its text, time and priority.
