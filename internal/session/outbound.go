@@ -37,6 +37,9 @@ func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.O
 		if err == nil && !ok {
 			err = &network.Rejected{Code: postern.NetworkRejected, Detail: "the message that it is about was removed"}
 		}
+		if err == nil && neverSent(target) {
+			err = &network.Rejected{Code: postern.NetworkRejected, Detail: "the message that it is about was never sent"}
+		}
 		out.Target = quoteOf(target)
 		if err == nil && m.Content.Kind == postern.KindEdit && target.Content.Media != nil {
 			out.File, err = e.captioned(ctx, target, out.Target)
@@ -44,6 +47,17 @@ func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.O
 		return out, err
 	}
 	return out, nil
+}
+
+// neverSent reports whether a message has ended without having been sent. Until then, actions about it wait behind it.
+func neverSent(m postern.Message) bool {
+	switch m.Status {
+	case postern.Canceled, postern.Expired:
+		return true
+	case postern.Failed:
+		return m.Error == nil || m.Error.Code != postern.Unconfirmed
+	}
+	return false
 }
 
 // captioned returns the file of a message whose caption is edited: an edit repeats the whole

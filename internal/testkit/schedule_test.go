@@ -40,6 +40,60 @@ func TestScheduledMessageIsSentAtItsTime(t *testing.T) {
 	})
 }
 
+// A message that was scheduled for another number of the device is not sent from the new one.
+func TestScheduledMessageOfAnEarlierNumberFails(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := c.Link(phone)
+		var m postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": reader, "body": "from the old number", "sendAt": in(time.Hour),
+		}, 202, &m)
+		const number = "+15550009999"
+		if _, l := relink(t, c, d, number, map[string]any{"allowNewNumber": true}); l.Status != postern.LinkLinked {
+			t.Fatalf("the attempt is %s (%s)", l.Status, l.Reason)
+		}
+		c.Await(d.ID, postern.Connected)
+		c.Call("PATCH", "/v1/messages/"+string(m.ID), map[string]any{"sendAt": in(-time.Hour)}, 202, nil)
+		if m = c.AwaitMessage(m.ID, postern.Failed); m.Error.Code != postern.DeviceLoggedOut {
+			t.Errorf("the message failed with %+v", m.Error)
+		}
+		now := send(c, d, reader, "from the new number")
+		c.AwaitMessage(now.ID, postern.Read)
+		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].From != number {
+			t.Errorf("the phone shows %+v", shown)
+		}
+	})
+}
+
+// An edit of a message that is canceled before it was sent is not sent either.
+func TestEditOfACanceledMessageIsNotSent(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := c.Link(phone)
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/pause", nil, 200, nil)
+		var m postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": reader, "body": "a", "whenDisconnected": "queue",
+		}, 202, &m)
+		path := "/v1/messages/" + string(m.ID)
+		c.Call("PATCH", path, map[string]any{"body": "a secret"}, 202, nil)
+		c.Call("POST", path+"/cancel", nil, 200, nil)
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/resume", nil, 200, nil)
+		c.Await(d.ID, postern.Connected)
+		after := send(c, d, reader, "b") // in the same chat, so behind the edit
+		c.AwaitMessage(after.ID, postern.Read)
+		for _, e := range k.Vendor.Ledger(0, 0) {
+			if e.Body != "b" {
+				t.Errorf("the vendor got %+v", e)
+			}
+		}
+		if m = c.AwaitMessage(m.ID, postern.Canceled); m.Content.Text != "a" || m.State.EditedAt != 0 {
+			t.Errorf("the message is %+v", m)
+		}
+	})
+}
+
 // A message is canceled before its first attempt, and its unit goes back to the quota.
 func TestMessageIsCanceled(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
