@@ -174,9 +174,8 @@ func (l *liveSession) handOver(m store.QueuedMessage, p *preparation) {
 	l.mu.Unlock()
 	if wait > 0 {
 		l.later(wait, err)
-		return
 	}
-	l.kick()
+	l.kick() // another file may take the place of this one
 }
 
 func isFinal(err error) bool {
