@@ -64,7 +64,7 @@ func wrong(one string) string {
 	UNION ALL SELECT 'endpoint-disabled', e.id, e.workspace_id, w.name, e.description, e.status_reason, e.failing_since` +
 		endpoint + ` WHERE e.status = 'disabled'
 	UNION ALL SELECT 'messages-waiting', id, workspace_id, called, name, '', waits FROM (
-		SELECT d.id, d.workspace_id, w.name AS called, d.name, (SELECT m.created_at FROM message m
+		SELECT d.id, d.workspace_id, w.name AS called, d.name, (SELECT ` + queuedSince + ` FROM message m
 			WHERE m.device_id = d.id AND m.status IN ` + unsent + ` ORDER BY m.lane, m.n LIMIT 1) AS waits` + device + `
 		AND d.status = 'connected') AS queue WHERE waits < $1
 	LIMIT $2 + 0`
@@ -73,6 +73,8 @@ func wrong(one string) string {
 const (
 	down   = `('connecting', 'disconnected', 'restricted', 'conflict', 'logged_out', 'banned')`
 	unsent = `('queued', 'sending')`
+	// queuedSince is since when a message m waits to be sent: one that was scheduled waits since its time came.
+	queuedSince = `CASE WHEN m.queued_at > 0 THEN m.queued_at ELSE m.created_at END`
 )
 
 // most is how many alerts there may be at a time.

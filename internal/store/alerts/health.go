@@ -55,7 +55,7 @@ func (t Table) Queues(ctx context.Context, ws postern.WorkspaceID) (map[postern.
 	err := t.db.Rows(ctx, `SELECT id, waiting, since FROM (SELECT d.id,
 		(SELECT count(*) FROM (SELECT 1 AS one FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
 			LIMIT $2 + 0) AS counted) AS waiting,
-		(SELECT m.created_at FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
+		(SELECT `+queuedSince+` FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
 			ORDER BY m.lane, m.n LIMIT 1) AS since
 		FROM device d WHERE d.workspace_id = $1 AND d.deleted_at = 0) AS queue WHERE waiting > 0`,
 		[]any{ws, Counted}, func(r *sql.Rows) error {
