@@ -69,7 +69,8 @@ func (b *browser) watch() {
 		case *runtime.EventConsoleAPICalled:
 			// When a page is left, htmx reports the requests that this cancels as failed. Chromium logs every other request
 			// that fails, and saw notes those.
-			if said := said(e); e.Type == runtime.ConsoleAPICalledTypeError && said != `"htmx: htmx:error: Failed to fetch" ` {
+			said := strings.TrimSpace(said(e))
+			if e.Type == runtime.ConsoleAPICalledTypeError && said != `"htmx: htmx:error: Failed to fetch"` {
 				b.note("the console says: " + said)
 			}
 		case *page.EventJavascriptDialogOpening:
