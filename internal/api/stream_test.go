@@ -265,7 +265,8 @@ func TestHeartbeatsComeWhileOthersAreBusy(t *testing.T) {
 	busy.Go(func() {
 		for postern.Sleep(ctx, 30*time.Millisecond) == nil {
 			key := mine.newKey(gateway.NewKey{})
-			if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, mine.with(key).caller().Key.ID); err != nil {
+			id := mine.with(key).caller().Key.ID
+			if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, id); err != nil {
 				t.Error(err)
 			}
 		}

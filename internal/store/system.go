@@ -36,7 +36,8 @@ const (
 	devicesByState = `SELECT status, count(*) FROM device WHERE deleted_at = 0 GROUP BY status`
 	messagesQueued = `SELECT count(*) FROM (SELECT n FROM message WHERE status IN ` + unsent + `
 		LIMIT $1 + 0) counted`
-	oldestQueued = `SELECT coalesce(min(since), 0) FROM (SELECT CASE WHEN queued_at > 0 THEN queued_at ELSE created_at END AS since FROM message
+	oldestQueued = `SELECT coalesce(min(since), 0) FROM (
+		SELECT CASE WHEN queued_at > 0 THEN queued_at ELSE created_at END AS since FROM message
 		WHERE status IN ('queued', 'sending') LIMIT $1 + 0) waiting`
 	messagesLeft = `SELECT count(*) FROM (SELECT n FROM message WHERE frame_left = 1 AND device_id > ''
 		AND status IN ` + unsent + ` ORDER BY device_id, n LIMIT $1 + 0) counted`

@@ -19,7 +19,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A client that grants the largest windows of HTTP/2 and then reads nothing from its connection does not keep a handler.
+// A client that grants the largest windows of HTTP/2 and then reads nothing from its connection does not keep a
+// handler.
 func TestHTTP2ClientThatReadsNothingIsCutOff(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -130,7 +131,9 @@ func request(conn *tls.Conn) error {
 	}
 	var block bytes.Buffer
 	fields := hpack.NewEncoder(&block)
-	for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "example.com"}, {":path", "/"}} {
+	for _, h := range [][2]string{
+		{":method", "GET"}, {":scheme", "https"}, {":authority", "example.com"}, {":path", "/"},
+	} {
 		if err := fields.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 			return err
 		}

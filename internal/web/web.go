@@ -136,7 +136,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		d.logRequest(r, rec.status, q, time.Since(start))
 		ended(routeOf(r, q), rec.status, q.Reason)
-		// The client must see that the answer is not complete. Over HTTP/1, net/http ends the connection of one that is cut.
+		// The client must see that the answer is not complete. Over HTTP/1, net/http ends the connection of one that is
+		// cut.
 		if p != nil && started || cut && r.ProtoMajor >= 2 {
 			panic(http.ErrAbortHandler)
 		}

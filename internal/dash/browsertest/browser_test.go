@@ -71,8 +71,8 @@ func launch() (ctx context.Context, err error) {
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("js-flags", "--no-maglev --no-opt"), // no page lives long enough to repay optimized code
-		// The first two are those of chromedp. With a frame of its own for each page (RenderDocument), as in other browsers, a
-		// load takes a sixth more of the processor.
+		// The first two are those of chromedp. With a frame of its own for each page (RenderDocument), as in other
+		// browsers, a load takes a sixth more of the processor.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,RenderDocument"),
 		chromedp.Flag("force-prefers-reduced-motion", true)) // tests of motion override this
 	if *floodedBy > 1 {

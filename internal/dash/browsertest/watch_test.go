@@ -67,8 +67,8 @@ func (b *browser) watch() {
 	b.must(chromedp.Listen(b.ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventConsoleAPICalled:
-			// When a page is left, htmx reports the requests that this cancels as failed. Chromium logs every other request
-			// that fails, and saw notes those.
+			// When a page is left, htmx reports the requests that this cancels as failed. Chromium logs every other
+			// request that fails, and saw notes those.
 			said := strings.TrimSpace(said(e))
 			if e.Type == runtime.ConsoleAPICalledTypeError && said != `"htmx: htmx:error: Failed to fetch"` {
 				b.note("the console says: " + said)

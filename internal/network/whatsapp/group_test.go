@@ -68,11 +68,13 @@ func TestTextAfterAChangeIsForTheMembersOfNow(t *testing.T) {
 		who    string
 	}{{"", ""}, {postern.AddParticipants, "+15560000003"}, {postern.RemoveParticipants, "+15560000001"}} {
 		if step.who != "" {
-			if _, err := c.Groups().ChangeParticipants(t.Context(), g.ChatID, step.action, []string{step.who}, false); err != nil {
+			who := []string{step.who}
+			if _, err := c.Groups().ChangeParticipants(t.Context(), g.ChatID, step.action, who, false); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := c.Send(t.Context(), outbound(fmt.Sprintf("3EB000000000000000D%d", i), g.ChatID, "Hello")); err != nil {
+		text := outbound(fmt.Sprintf("3EB000000000000000D%d", i), g.ChatID, "Hello")
+		if _, err := c.Send(t.Context(), text); err != nil {
 			t.Fatalf("text %d: %v", i, err)
 		}
 	}
@@ -82,7 +84,8 @@ func TestTextAfterAChangeIsForTheMembersOfNow(t *testing.T) {
 	}
 	for _, e := range list {
 		if e.Copies != 1 || len(e.Missing) > 0 || len(e.Strangers) > 0 {
-			t.Errorf("%s arrived %d times; %v could not decrypt it, and it was encrypted for %v", e.NetworkID, e.Copies, e.Missing, e.Strangers)
+			t.Errorf("%s arrived %d times; %v could not decrypt it, and it was encrypted for %v",
+				e.NetworkID, e.Copies, e.Missing, e.Strangers)
 		}
 	}
 }

@@ -220,8 +220,8 @@ func (g Groups) ChangeParticipants(
 	})
 }
 
-// keep tells whatsmeow who has come or gone, so that the next message is encrypted for the current members: the network's
-// notice of the change may come later. Nothing is kept of a group whose members whatsmeow has not read yet.
+// keep tells whatsmeow who has come or gone, so that the next message is encrypted for the current members: the
+// network's notice of the change may come later. Nothing is kept of a group whose members whatsmeow has not read yet.
 func keep(cli *whatsmeow.Client, jid types.JID, list []types.GroupParticipant, action postern.ParticipantAction) {
 	notice := events.GroupInfo{JID: jid}
 	for _, p := range list {
