@@ -188,6 +188,18 @@ func (w *atFlush) Flush() {
 	w.first = func() {}
 }
 
+// read reads a stream for at most a minute, and tells whether it is over.
+func (t *tenant) read(tb testing.TB, h http.Handler, w http.ResponseWriter, path string) (over bool) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	r.Header.Set("Authorization", "Bearer "+t.key)
+	h.ServeHTTP(w, r)
+	return ctx.Err() == nil
+}
+
 func TestStreamOfADeviceDeletedAtItsStart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -197,11 +209,8 @@ func TestStreamOfADeviceDeletedAtItsStart(t *testing.T) {
 	w := &atFlush{httptest.NewRecorder(), func() {
 		mine.do("DELETE", "/v1/devices/"+string(id), "").want(http.StatusNoContent, "")
 	}}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/devices/"+string(id)+"/link/stream", nil)
-	r.RemoteAddr = "127.0.0.1:1"
-	r.Header.Set("Authorization", "Bearer "+mine.key)
-	s.handler.ServeHTTP(w, r)
-	if got := w.Body.String(); !strings.Contains(got, "event: ended\n") || !strings.Contains(got, `"deleted"`) {
+	over := mine.read(t, s.handler, w, "/v1/devices/"+string(id)+"/link/stream")
+	if got := w.Body.String(); !over || !strings.Contains(got, "event: ended\n") || !strings.Contains(got, `"deleted"`) {
 		t.Errorf("%q", got)
 	}
 }
@@ -218,13 +227,8 @@ func TestStreamOfAnAttemptThatIsReplaced(t *testing.T) {
 		mine.do("DELETE", path, "").want(http.StatusNoContent, "")
 		mine.do("POST", path, "").want(http.StatusCreated, "")
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path+"/stream", nil)
-	r.RemoteAddr = "127.0.0.1:1"
-	r.Header.Set("Authorization", "Bearer "+mine.key)
-	s.handler.ServeHTTP(w, r)
-	if got := w.Body.String(); !strings.Contains(got, "event: ended\n") || !strings.Contains(got, `"canceled"`) {
+	over := mine.read(t, s.handler, w, path+"/stream")
+	if got := w.Body.String(); !over || !strings.Contains(got, "event: ended\n") || !strings.Contains(got, `"canceled"`) {
 		t.Errorf("%q", got)
 	}
 }
@@ -240,13 +244,8 @@ func TestEventStreamOfAKeyRevokedAtItsStart(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events/stream", nil)
-	r.RemoteAddr = "127.0.0.1:1"
-	r.Header.Set("Authorization", "Bearer "+mine.key)
-	s.handler.ServeHTTP(w, r)
-	if ctx.Err() != nil {
+	over := mine.read(t, s.handler, w, "/v1/events/stream")
+	if !over {
 		t.Errorf("the stream goes on with %q", w.Body.String())
 	}
 }
