@@ -99,7 +99,7 @@ func (s Messages) QueueChatRead(ctx context.Context, o QueueAction) error {
 // unreadIn returns the newest unread messages of a chat, the newest first, and the number of the first.
 func unreadIn(t *db.Tx, k chatKey) (newest int64, marks []postern.ReadMark, err error) {
 	err = t.Rows(`SELECT m.n, m.network_id, m.from_number, m.from_lid FROM chat c JOIN message m
-		ON m.device_id = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to
+		ON m.workspace_id = c.workspace_id AND m.device_id || '' = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to
 		WHERE c.device_id = $1 AND c.chat_id = $2 AND `+current("m")+` AND `+unreadKinds("m.")+`
 		ORDER BY m.n DESC LIMIT $3 + 0`, []any{k.device, k.chat, postern.MaxReadMarks}, func(r *sql.Rows) error {
 		var n int64
@@ -119,7 +119,7 @@ func unreadIn(t *db.Tx, k chatKey) (newest int64, marks []postern.ReadMark, err 
 // readUpToMessages marks the messages of a chat as read up to the newest of some, by their network ids.
 func readUpToMessages(t *db.Tx, k chatKey, networkIDs []string) error {
 	var n int64
-	err := t.Row(`SELECT coalesce(max(n), 0) FROM message WHERE device_id = $1 AND chat_id = $2 AND about = ''
+	err := t.Row(`SELECT coalesce(max(n + 0), 0) FROM message WHERE device_id = $1 AND chat_id || '' = $2 AND about = ''
 		AND network_id IN `+t.InList(3), []any{k.device, k.chat, textList(networkIDs)}, &n)
 	if err != nil || n == 0 {
 		return err
@@ -152,9 +152,9 @@ func ReadUntil(t *db.Tx, device postern.DeviceID, chat string, until postern.Tim
 		return nil
 	}
 	var n int64
-	err := t.Row(`SELECT coalesce(max(m.n), 0) FROM chat c JOIN message m ON m.device_id = c.device_id
-		AND m.chat_id = c.chat_id AND m.n > c.read_to WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3
-		AND `+unreadKinds("m."), []any{device, chat, until}, &n)
+	err := t.Row(`SELECT coalesce(max(m.n), 0) FROM chat c JOIN message m ON m.workspace_id = c.workspace_id
+		AND m.device_id || '' = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to
+		WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3 AND `+unreadKinds("m."), []any{device, chat, until}, &n)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -177,9 +177,10 @@ type act struct {
 	before int
 }
 
+// readTargets finds a message by its id, and must not use an index of the chat.
 var readTargets = db.NewStatement("device, network, chat",
 	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network
-		AND chat_id = @chat AND about = '' AND `+current("message"))
+		AND chat_id || '' = @chat AND about = '' AND `+current("message"))
 
 var saveTargets = db.NewStatement("message, new_state, new_body",
 	`UPDATE message SET state = @new_state, body = @new_body [FROM @rows] WHERE id = @message`)

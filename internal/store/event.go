@@ -455,7 +455,7 @@ func (o *removeEvents) apply(t *db.Tx) error {
 		return err
 	}
 	// A delivery may have been queued since the rows were read.
-	err = t.Exec(`DELETE FROM event WHERE workspace_id = $1 AND id IN `+t.InList(2)+`
+	err = t.Exec(`DELETE FROM event WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+`
 		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = event.id AND `+awaited+`)`, o.ws, asJSON(o.ids))
 	if err != nil {
 		return err

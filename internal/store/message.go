@@ -203,8 +203,11 @@ func (s Messages) SetPreview(
 // current returns the condition that a message, under its name in the statement, belongs to
 // the present number of its device. It compares the message's n, which is sufficient
 // because the queue of a device is empty while its number changes; see [lowerHistory].
+//
+// It must not use an index: SQLite has no statistics, takes a range of a device's messages for a narrow choice, and would
+// read all of them to find one by its id on the network.
 func current(message string) string {
-	return message + `.n > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
+	return message + `.n + 0 > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
 
 // RecordInbound stores a message that arrived. When the network delivers the message again,
@@ -627,7 +630,8 @@ func (s chatSummaries) Discard() {
 // messages up to its newest one: what is added by the same group of writes is counted later.
 func readUpTo(t *db.Tx, k chatKey, n int64) error {
 	return t.Exec(`UPDATE chat SET unread = CASE WHEN newest <= $3 THEN 0 ELSE unread - (SELECT count(*) FROM message m
-		WHERE m.device_id = $1 AND m.chat_id = $2 AND m.n > chat.read_to AND m.n <= $3 AND `+unreadKinds("m.")+`) END,
+		WHERE m.workspace_id = chat.workspace_id AND m.device_id || '' = $1 AND m.chat_id = $2 AND m.n > chat.read_to
+		AND m.n <= $3 AND `+unreadKinds("m.")+`) END,
 		read_to = $3 WHERE device_id = $1 AND chat_id = $2 AND read_to < $3`, k.device, k.chat, n)
 }
 
@@ -701,6 +705,10 @@ func (s Chats) Timers(ctx context.Context, device postern.DeviceID) (map[string]
 const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
 	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
 
+// ofWorkspace is the condition that rows that are chosen by their ids are of the workspace $1. It must not use an index:
+// without statistics, SQLite would read all rows of the workspace.
+const ofWorkspace = `workspace_id || '' = $1`
+
 // Remove deletes a chunk of the messages made before a time, from after a place on;
 // messages still to be sent are kept. next is the place to continue from; more is false
 // when no old messages are left.
@@ -717,7 +725,7 @@ func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before pos
 		return next, more, nil
 	}
 	return next, more, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return errors.Join(t.Exec(`DELETE FROM message WHERE workspace_id = $1
+		return errors.Join(t.Exec(`DELETE FROM message WHERE `+ofWorkspace+`
 			AND id IN `+t.InList(2)+` AND status NOT IN `+kept, ws, asJSON(ids)), lowerHistory(t))
 	}))
 }
@@ -733,7 +741,7 @@ func (s Messages) RemoveThese(
 	}
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		held := map[string]bool{}
-		err := t.Rows(`SELECT id FROM message m WHERE workspace_id = $1 AND id IN `+t.InList(2)+` AND (status IN `+kept+`
+		err := t.Rows(`SELECT id FROM message m WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+` AND (status IN `+kept+`
 			OR CAST($3 AS BIGINT) = 0 AND EXISTS (SELECT 1 FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.message_id = m.id
 			AND `+awaited+`))`, []any{ws, asJSON(ids), bit(hurry)}, func(r *sql.Rows) error {
 			var id string
@@ -747,7 +755,7 @@ func (s Messages) RemoveThese(
 		waits = len(held) > 0
 		free := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return held[id] })
 		return errors.Join(expireFilesOf(t, ws, free), EmptyEvents(t, free), t.Exec(`DELETE FROM message
-			WHERE workspace_id = $1 AND id IN `+t.InList(2), ws, asJSON(free)), lowerHistory(t))
+			WHERE `+ofWorkspace+` AND id IN `+t.InList(2), ws, asJSON(free)), lowerHistory(t))
 	}))
 	return waits, err
 }
@@ -763,8 +771,8 @@ func bit(is bool) int64 {
 // expireFilesOf removes the files that came with messages.
 func expireFilesOf(t *db.Tx, ws postern.WorkspaceID, ids []string) error {
 	var list []MediaRow
-	err := t.Rows(`SELECT `+mediaColumns+` FROM media WHERE workspace_id = $1 AND message_id <> '' AND status <> 'expired'
-		AND id IN (SELECT media_id FROM message WHERE workspace_id = $1 AND id IN `+t.InList(2)+`)`, []any{ws, asJSON(ids)},
+	err := t.Rows(`SELECT `+mediaColumns+` FROM media WHERE `+ofWorkspace+` AND message_id <> '' AND status <> 'expired'
+		AND id IN (SELECT media_id FROM message WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+`)`, []any{ws, asJSON(ids)},
 		func(r *sql.Rows) error {
 			m, err := scanMedia(r)
 			list = append(list, m)

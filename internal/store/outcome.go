@@ -663,7 +663,7 @@ func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
 	chat, networkID string,
 ) (m postern.Message, ok bool, err error) {
 	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
-		AND chat_id = $3 AND about = '' AND NOT `+erased("message")+` AND `+current("message"), device, networkID, chat))
+		AND chat_id || '' = $3 AND about = '' AND NOT `+erased("message")+` AND `+current("message"), device, networkID, chat))
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}

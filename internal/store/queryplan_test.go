@@ -2,10 +2,12 @@ package store
 
 import (
 	"database/sql"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -69,6 +71,14 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		_, err := db.Outbox.Next(t.Context(), "d", nil, 65)
 		return err
 	}
+	inChat := func() error {
+		_, _, err := db.Messages.InChat(t.Context(), "d", "c", "n")
+		return err
+	}
+	starts := func() error {
+		_, err := db.Outbox.StartsChat(t.Context(), postern.Message{DeviceID: "d", ChatID: "+15550000001"})
+		return err
+	}
 	due := func() error {
 		_, err := db.Deliveries.Due(t.Context(), "e", testNow, false, 9)
 		return err
@@ -77,11 +87,15 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		read func() error
 		want []string
 	}{
-		"repeating":  {repeating, []string{"INDEX message_repeat (device_id=?"}},
-		"waiting":    {waiting, []string{"INDEX message_queue (device_id=? AND lane=?)"}},
-		"answering":  {next(Answering), []string{lately}},
-		"known":      {next(Known), []string{lately, known}},
-		"fresh":      {next(Fresh), []string{lately, known}},
+		"repeating": {repeating, []string{"INDEX message_repeat (device_id=?"}},
+		"waiting":   {waiting, []string{"INDEX message_queue (device_id=? AND lane=?)"}},
+		"answering": {next(Answering), []string{lately}},
+		"known":     {next(Known), []string{lately, known}},
+		"fresh":     {next(Fresh), []string{lately, known}},
+		"in a chat": {inChat, []string{"INDEX message_network (device_id=? AND network_id=?"}},
+		"starts": {starts, []string{
+			"SEARCH i USING INDEX message_chat (device_id=? AND chat_id=? AND direction=?)",
+		}},
 		"deliveries": {due, []string{"INDEX delivery_again (endpoint_id=? AND due_at<?)"}},
 	} {
 		got := plansOf(t, db, ran, tt.read)
@@ -217,3 +231,71 @@ func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
 		}
 	}
 }
+
+// What is chosen by its id, on the network or here, is not found by reading all messages or events of its device or
+// workspace. Without statistics, SQLite does so when a statement allows it.
+func TestRowsWithAnIDAreNotSearchedFor(t *testing.T) {
+	t.Parallel()
+	s, ran := engine{}.openTraced(t)
+	ws := newWorkspace(t, s)
+	d := newDevice(t, s, ws, postern.Connected)
+	record := func(o RecordInbound) {
+		t.Helper()
+		if err := s.Messages.RecordInbound(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"A", "B", "C"} {
+		record(inboundOf(d, id, "lid:1", "text"))
+	}
+	e := newEndpoint(t, s, ws, "*")
+	if err := s.Endpoints.Activate(t.Context(), e.ID, testNow); err != nil {
+		t.Fatal(err)
+	}
+	r := replayOf(t, s, e, func(r *postern.Replay) { r.Last = 0 })
+	const ofChat = "INDEX message_conversation (workspace_id=? AND chat_id=? AND n>?"
+	for _, tt := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"react", func() error {
+			reaction := inboundOf(d, "D", "lid:1", "")
+			reaction.Message.About, reaction.Message.Content = "A", postern.Content{Kind: postern.KindReaction, Text: "x"}
+			return s.Messages.RecordInbound(t.Context(), reaction)
+		}, "INDEX message_network (device_id=? AND network_id=?"},
+		{"read elsewhere", func() error {
+			return s.Messages.ReadElsewhere(t.Context(), ReadElsewhere{d.ID, "+15551234567", []string{"A"}})
+		}, "INDEX message_network (device_id=? AND network_id=?"},
+		{"read a chat", func() error {
+			read := QueueAction{Action: outbound(d)}
+			read.Action.ChatID = "+15551234567"
+			return s.Messages.QueueChatRead(t.Context(), read)
+		}, ofChat},
+		{"read until", func() error {
+			return s.db.Do(t.Context(), db.Func(func(t *db.Tx) error { return ReadUntil(t, d.ID, "+15551234567", testNow) }))
+		}, ofChat},
+		{"remove messages", func() error {
+			_, _, err := s.Messages.Remove(t.Context(), ws, testNow+1, 0)
+			return err
+		}, "SEARCH message USING INDEX sqlite_autoindex_message_1 (id=?)"},
+		{"remove events", func() error {
+			_, _, err := s.Events.Remove(t.Context(), ws, testNow+1, 0)
+			return err
+		}, "SEARCH event USING INDEX sqlite_autoindex_event_1 (id=?)"},
+		{"replay", func() error {
+			_, err := s.Replays.Step(t.Context(), r.ID, testNow)
+			return err
+		}, "INDEX delivery_replay (replay_id=?)"},
+	} {
+		got := plansOf(t, s, ran, tt.do)
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("%s: the plans are %s\nwant %s", tt.name, got, tt.want)
+		}
+		if all := wholeLog.FindString(got); all != "" {
+			t.Errorf("%s: %s reads all of them", tt.name, all)
+		}
+	}
+}
+
+var wholeLog = regexp.MustCompile(`(message|event)_\w+ \((workspace_id|device_id)=\?\)|message_device \(device_id=\? AND n>\?`)

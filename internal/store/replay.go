@@ -119,7 +119,7 @@ func (s Replays) Step(ctx context.Context, id postern.ReplayID, now postern.Time
 	}
 	var waiting int
 	if err := s.db.Row(ctx, `SELECT count(*) FROM delivery WHERE replay_id = $1
-		AND status = 'pending'`, []any{id}, &waiting); err != nil || waiting > replayLow {
+		AND replay_id <> '' AND status = 'pending'`, []any{id}, &waiting); err != nil || waiting > replayLow {
 		return false, err
 	}
 	if r.Position >= r.Last {
@@ -143,7 +143,8 @@ func ignoreNone(err error) error {
 func (s Replays) end(ctx context.Context, id postern.ReplayID, now postern.Time) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return t.Exec(`UPDATE replay SET status = 'completed', ended_at = $2 WHERE id = $1 AND status = 'running'
-			AND NOT EXISTS (SELECT 1 FROM delivery WHERE replay_id = $1 AND status = 'pending')`, id, now)
+			AND NOT EXISTS (SELECT 1 FROM delivery WHERE replay_id = $1 AND replay_id <> ''
+			AND status = 'pending')`, id, now)
 	}))
 }
 
