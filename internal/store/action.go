@@ -182,6 +182,15 @@ var readTargets = db.NewStatement("device, network, chat",
 	`SELECT `+messageColumns+` FROM message [, @rows] WHERE device_id = @device AND network_id = @network
 		AND chat_id || '' = @chat AND about = '' AND `+current("message"))
 
+// joinedChat selects the other chat with the person of a chat while messages move from one to the other. What waits in
+// the queue stays in its chat until it has ended; what it is about has moved before.
+const joinedChat = `SELECT CASE WHEN from_chat = $2 THEN to_chat ELSE from_chat END
+	FROM chat_join WHERE device_id = $1 AND $2 IN (from_chat, to_chat) LIMIT 1`
+
+var joinedChats = db.NewStatement("device, chat",
+	`SELECT @device, @chat, CASE WHEN from_chat = @chat THEN to_chat ELSE from_chat END
+		FROM chat_join [, @rows] WHERE device_id = @device AND @chat IN (from_chat, to_chat)`)
+
 var saveTargets = db.NewStatement("message, new_state, new_body",
 	`UPDATE message SET state = @new_state, body = @new_body [FROM @rows] WHERE id = @message`)
 
@@ -257,19 +266,60 @@ func isAdministrator(t *db.Tx, a postern.Message) (bool, error) {
 func (a act) target() target { return target{a.DeviceID, db.Clean(a.About), a.ChatID} }
 
 func targetsOf(t *db.Tx, acts []act) (map[target]*postern.Message, error) {
-	rows := make([][]any, len(acts))
+	wanted := make([]target, len(acts))
 	for i, a := range acts {
-		rows[i] = []any{a.DeviceID, a.About, a.ChatID}
+		wanted[i] = a.target()
 	}
 	targets := make(map[target]*postern.Message, len(acts))
-	err := t.EachRow(readTargets, rows, func(r *sql.Rows) error {
+	if err := findTargets(t, wanted, targets); err != nil {
+		return nil, err
+	}
+	missing := slices.DeleteFunc(wanted, func(w target) bool { return targets[w] != nil })
+	if len(missing) == 0 {
+		return targets, nil
+	}
+	return targets, findMoved(t, missing, targets)
+}
+
+func findTargets(t *db.Tx, wanted []target, targets map[target]*postern.Message) error {
+	rows := make([][]any, len(wanted))
+	for i, w := range wanted {
+		rows[i] = []any{w.device, w.networkID, w.chat}
+	}
+	return t.EachRow(readTargets, rows, func(r *sql.Rows) error {
 		m, err := scanMessage(r)
 		if key := (target{m.DeviceID, m.NetworkID, m.ChatID}); targets[key] == nil {
 			targets[key] = &m
 		}
 		return err
 	})
-	return targets, err
+}
+
+// findMoved finds targets in the other chats with the same person.
+func findMoved(t *db.Tx, missing []target, targets map[target]*postern.Message) error {
+	chats, rows := map[chatKey]string{}, make([][]any, len(missing))
+	for i, w := range missing {
+		rows[i] = []any{w.device, w.chat}
+	}
+	err := t.EachRow(joinedChats, rows, func(r *sql.Rows) error {
+		var of chatKey
+		var other string
+		err := r.Scan(&of.device, &of.chat, &other)
+		chats[of] = other
+		return err
+	})
+	if err != nil || len(chats) == 0 {
+		return err
+	}
+	moved := slices.Clone(missing)
+	for i, w := range missing {
+		moved[i].chat = chats[chatKey{w.device, w.chat}]
+	}
+	err = findTargets(t, moved, targets)
+	for i, w := range missing {
+		targets[w] = targets[moved[i]]
+	}
+	return err
 }
 
 func saveActs(t *db.Tx, changed []*postern.Message) error {

@@ -202,13 +202,15 @@ func (r room) blocks(t *db.Tx, m postern.Message) (refusal, err error) {
 		"messages to people who wrote to it still work", until), nil
 }
 
-// startsChat reports whether nobody has written in the chat of a message.
+// startsChat reports whether nobody has written in the chat of a message, or in the one to which its messages move.
 func startsChat(m postern.Message, row func(query string, args []any, dst ...any) error) (bool, error) {
-	var written int
-	err := row(`SELECT count(*) FROM (SELECT 1 FROM message i WHERE i.device_id = $1 AND i.chat_id = $2
-		AND i.direction = 'inbound' AND i.type <> 'call' AND `+current("i")+` LIMIT 1) AS written`,
-		[]any{m.DeviceID, m.ChatID}, &written)
-	return written == 0, err
+	written := ` AND i.direction = 'inbound' AND i.type <> 'call' AND ` + current("i") + ` LIMIT 1) AS written)`
+	var n int
+	err := row(`SELECT (SELECT count(*) FROM (SELECT 1 FROM message i WHERE i.device_id = $1 AND i.chat_id = $2`+written+`
+		+ (SELECT count(*) FROM (SELECT 1 FROM chat_join j JOIN message i ON i.device_id = j.device_id
+		AND i.chat_id = j.to_chat WHERE j.device_id = $1 AND j.from_chat = $2`+written,
+		[]any{m.DeviceID, m.ChatID}, &n)
+	return n == 0, err
 }
 
 // StartsChat reports whether a message is to a person who has never written to the account.

@@ -657,17 +657,34 @@ func (o Receipt) step(m postern.Message, s postern.MessageStatus) postern.Messag
 	return m
 }
 
-// InChat returns the message of a chat with a network id, under the present number of the
-// device; ok is false when no message has it.
+// InChat returns the message of a chat with a network id, under the present number of the device; ok is false when no
+// message has it. Another chat with the same person counts as the chat while messages move from one to the other.
 func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
 	chat, networkID string,
 ) (m postern.Message, ok bool, err error) {
-	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
-		AND chat_id || '' = $3 AND about = '' AND NOT `+erased("message")+` AND `+current("message"), device, networkID, chat))
+	m, err = s.inChat(ctx, device, chat, networkID)
+	if errors.Is(err, sql.ErrNoRows) {
+		m, err = s.inJoined(ctx, device, chat, networkID)
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, false, nil
 	}
 	return m, err == nil, err
+}
+
+func (s Messages) inChat(ctx context.Context, device postern.DeviceID, chat, networkID string) (postern.Message, error) {
+	return scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
+		AND chat_id || '' = $3 AND about = '' AND NOT `+erased("message")+` AND `+current("message"), device, networkID, chat))
+}
+
+func (s Messages) inJoined(
+	ctx context.Context, device postern.DeviceID, chat, networkID string,
+) (m postern.Message, err error) {
+	var other string
+	if err = s.db.Row(ctx, joinedChat, []any{device, chat}, &other); err != nil {
+		return m, err
+	}
+	return s.inChat(ctx, device, other, networkID)
 }
 
 // Oldest returns the oldest message of a chat that its phone knows; ok is false if there is none.

@@ -94,7 +94,7 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		"fresh":     {next(Fresh), []string{lately, known}},
 		"in a chat": {inChat, []string{"INDEX message_network (device_id=? AND network_id=?"}},
 		"starts": {starts, []string{
-			"SEARCH i USING INDEX message_chat (device_id=? AND chat_id=? AND direction=?)",
+			"SEARCH i USING INDEX message_chat (device_id=? AND chat_id=? AND direction=?)", "SEARCH j USING PRIMARY KEY",
 		}},
 		"deliveries": {due, []string{"INDEX delivery_again (endpoint_id=? AND due_at<?)"}},
 	} {

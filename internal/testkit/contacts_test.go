@@ -135,6 +135,39 @@ func TestAContactIsIdentified(t *testing.T) {
 	})
 }
 
+// What waits for a device when another one learns the number of a hidden person finds the messages that it is about, which
+// have moved to the chat with the number.
+func TestWhatWaitsFindsMessagesOfAnIdentifiedContact(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive("message.received", "message.edited", "contact.identified")
+		const other = "+15550001112"
+		d := c.Link(phone)
+		c.Link(other)
+		says := func(hidden bool, to, text string) {
+			t.Helper()
+			if err := k.Vendor.Hide(ann, hidden); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.Vendor.Send(t.Context(), to, ann, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		says(true, phone, "one")
+		lid, _ := members(t, hooks.AwaitCount(postern.MessageReceived, 1)[0], "message")["chatId"].(string)
+		mine := c.AwaitMessage(send(c, d, lid, "two").ID, postern.Delivered)
+		c.Call("POST", path(d, "/pause"), nil, 200, nil)
+		c.Call("PATCH", "/v1/messages/"+string(mine.ID), map[string]any{"body": "two and a half"}, 202, nil)
+		says(false, other, "three")
+		hooks.Await(postern.ContactIdentified)
+		c.Call("POST", path(d, "/resume"), nil, 200, nil)
+		edited := members(t, hooks.AwaitCount(postern.MessageEdited, 1)[0], "message")
+		if edited["id"] != string(mine.ID) || edited["body"] != "two and a half" || edited["chatId"] != ann {
+			t.Errorf("message.edited says %v", edited)
+		}
+	})
+}
+
 // Whatever says which number a hidden person has identifies the contact: a check of the number, the list of a group's
 // members, and the history of the phone. People whom nobody has written to do not become contacts by it.
 func TestEverySourceIdentifiesAContact(t *testing.T) {
