@@ -13,6 +13,7 @@ import (
 
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // receive lets a device take in a message from a contact.
@@ -301,8 +302,9 @@ func TestEventsOfADeletedDeviceKeepIDsOnly(t *testing.T) {
 	device := mine.device("a", postern.Connected)
 	mine.receive(device, canary)
 	mine.do("DELETE", "/v1/devices/"+string(device), "").want(http.StatusNoContent, "")
+	var at store.PurgePlace
 	for {
-		p, err := mine.db.Devices.Purge(t.Context(), device)
+		p, err := mine.db.Devices.Purge(t.Context(), device, &at)
 		if err != nil {
 			t.Fatal(err)
 		}

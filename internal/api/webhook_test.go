@@ -14,6 +14,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/seal"
+	"postern/internal/store"
 )
 
 // active makes an endpoint whose handshake is taken as done.
@@ -367,8 +368,9 @@ func TestKeyWithADeletedDeviceMakesEndpoints(t *testing.T) {
 	gone, left := postern.DeviceID(connected(mine)), postern.DeviceID(connected(mine))
 	mine.key = mine.newKey(gateway.NewKey{Scopes: postern.Scopes(), Devices: []postern.DeviceID{gone, left}})
 	mine.do("DELETE", "/v1/devices/"+string(gone), "").want(http.StatusNoContent, "")
+	var at store.PurgePlace
 	for range 10 {
-		if p, err := mine.db.Devices.Purge(t.Context(), gone); err != nil {
+		if p, err := mine.db.Devices.Purge(t.Context(), gone, &at); err != nil {
 			t.Fatal(p, err)
 		}
 	}

@@ -64,8 +64,9 @@ func (e *Engine) unlinkDeleted(ctx context.Context, d *postern.Device) bool {
 
 // purge deletes, in chunks, the data that can be deleted now.
 func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.Purged, err error) {
+	var at store.PurgePlace
 	for {
-		purged, err = e.db.Devices.Purge(ctx, id)
+		purged, err = e.db.Devices.Purge(ctx, id, &at)
 		if err != nil || purged != store.PurgeMore || ctx.Err() != nil {
 			return purged, err
 		}

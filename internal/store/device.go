@@ -426,12 +426,14 @@ const (
 
 // Purge deletes a chunk of a deleted device's data: first messages, then the content of its
 // events, of which only the ids remain. Messages still to be sent fail before that. It
-// leaves events that an active endpoint still waits for to a later call, and keeps the row
-// of the device until the network has answered its unlink.
-func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged, err error) {
+// leaves events that an active endpoint still waits for to a later purge, and keeps the row
+// of the device until the network has answered its unlink. The calls of a purge share a place, so that none looks again
+// at what those before it have removed.
+func (s Devices) Purge(ctx context.Context, id postern.DeviceID, at *PurgePlace) (purged Purged, err error) {
 	if err := s.failQueued(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
 		return PurgeMore, err
 	}
+	next := *at
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1
 			LIMIT $2 + 0)`, id, purgeChunk)
@@ -449,12 +451,16 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID) (purged Purged,
 		if found, err := purgeContacts(t, id); err != nil || found {
 			return err
 		}
-		emptied, err := emptyEvents(t, id)
-		if err != nil || emptied {
+		var more bool
+		if next, more, err = at.emptyEvents(t, id); err != nil || more {
 			return err
 		}
-		return purgeRow(t, id, &purged)
+		purged, err = next.purgeRow(t, id)
+		return err
 	}))
+	if err == nil {
+		*at = next
+	}
 	return purged, err
 }
 
@@ -480,44 +486,56 @@ func purgeContacts(t *db.Tx, id postern.DeviceID) (found bool, err error) {
 		t.Exec(`DELETE FROM contact WHERE id IN `+t.InList(1), list))
 }
 
-// emptyEvents removes the content of a chunk of a device's events, and their pending
-// deliveries, which have nothing left to post.
-func emptyEvents(t *db.Tx, id postern.DeviceID) (found bool, err error) {
+// PurgePlace is how far a purge has come through the events of a device. The zero value is before the first one.
+type PurgePlace struct {
+	position int64
+	waits    bool // an event before the position is still awaited
+}
+
+const eventsFrom = `SELECT id, position, length(body) > 0, EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id
+	AND ` + awaited + `) FROM event e WHERE device_id = $1 AND position > $2 ORDER BY position LIMIT $3 + 0`
+
+// emptyEvents removes the content of the next chunk of a device's events, and their pending deliveries, which have
+// nothing left to post.
+func (p PurgePlace) emptyEvents(t *db.Tx, id postern.DeviceID) (next PurgePlace, more bool, err error) {
+	next = p
 	var ids []postern.EventID
-	err = t.Rows(`UPDATE event SET body = $3 WHERE position IN (SELECT position FROM event e WHERE device_id = $1
-		AND length(body) > 0
-		AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_id = e.id AND `+awaited+`) LIMIT $2 + 0) RETURNING id`,
-		[]any{id, purgeChunk, []byte{}}, func(r *sql.Rows) error {
-			var event postern.EventID
-			err := r.Scan(&event)
+	n := 0
+	err = t.Rows(eventsFrom, []any{id, p.position, purgeChunk}, func(r *sql.Rows) error {
+		var event postern.EventID
+		var full, waits bool
+		err := r.Scan(&event, &next.position, &full, &waits)
+		if n++; full && !waits {
 			ids = append(ids, event)
-			return err
-		})
+		}
+		next.waits = next.waits || full && waits
+		return err
+	})
+	if err == nil && len(ids) > 0 {
+		err = t.Exec(`UPDATE event SET body = $2 WHERE id IN `+t.InList(1), asJSON(ids), []byte{})
+	}
 	for left := true; left && err == nil && len(ids) > 0; {
 		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.InList(1)+` AND status = 'pending'
 			LIMIT $2 + 0`, asJSON(ids), purgeChunk)
 	}
-	return len(ids) > 0, err
+	return next, n == purgeChunk, err
 }
 
-func purgeRow(t *db.Tx, id postern.DeviceID, purged *Purged) error {
-	var left int
-	*purged = PurgeWaits
-	if err := t.Row(`SELECT count(*) FROM event WHERE device_id = $1
-		AND length(body) > 0`, []any{id}, &left); err != nil || left > 0 {
-		return err
+func (p PurgePlace) purgeRow(t *db.Tx, id postern.DeviceID) (Purged, error) {
+	if p.waits {
+		return PurgeWaits, nil
 	}
 	for _, table := range []string{"link", "link_page", "message_minute"} {
 		if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
-			return err
+			return PurgeMore, err
 		}
 	}
 	n, err := changeDevices(t, `DELETE FROM device WHERE id = $1 AND desired = 'delete' AND account = ''`, id)
-	if n > 0 {
-		*purged = PurgeDone
-		t.Wake(DeviceChanged, string(id))
+	if n == 0 {
+		return PurgeWaits, err
 	}
-	return err
+	t.Wake(DeviceChanged, string(id))
+	return PurgeDone, err
 }
 
 // deviceCache holds the results of reads of devices until a commit changes a device:

@@ -97,7 +97,7 @@ func TestRemovingTheNewestMessagesArchivesNothing(t *testing.T) {
 			}
 		},
 		"purge": func(t *testing.T, db *Store, d postern.Device) {
-			if _, err := db.Devices.Purge(t.Context(), d.ID); err != nil {
+			if _, err := db.Devices.Purge(t.Context(), d.ID, new(PurgePlace)); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -377,7 +377,7 @@ func TestWhatAnInterruptedUnlinkLeavesFails(t *testing.T) {
 			})
 		},
 		"the purge": func(t *testing.T, db *Store, d postern.Device) error {
-			_, err := db.Devices.Purge(t.Context(), d.ID)
+			_, err := db.Devices.Purge(t.Context(), d.ID, new(PurgePlace))
 			return err
 		},
 	}
@@ -424,8 +424,9 @@ func TestDeletedDeviceLeavesIdsOnly(t *testing.T) {
 		if _, err := db.Devices.Get(t.Context(), d.WorkspaceID, d.ID); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a deleted device can be read: %v", err)
 		}
+		var at PurgePlace
 		for i := 0; ; i++ {
-			purged, err := db.Devices.Purge(t.Context(), d.ID)
+			purged, err := db.Devices.Purge(t.Context(), d.ID, &at)
 			if err != nil || i > 10 {
 				t.Fatalf("PurgeDevice, round %d: %v", i, err)
 			}

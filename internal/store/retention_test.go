@@ -385,9 +385,10 @@ func TestDeletedDeviceLeavesNoDeliveryWithoutBytes(t *testing.T) {
 		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
 			t.Fatal(err)
 		}
+		var at PurgePlace
 		for purged := PurgeMore; purged != PurgeDone; {
 			var err error
-			if purged, err = db.Devices.Purge(t.Context(), d.ID); err != nil || purged == PurgeWaits {
+			if purged, err = db.Devices.Purge(t.Context(), d.ID, &at); err != nil || purged == PurgeWaits {
 				t.Fatal(purged, err)
 			}
 		}
@@ -395,6 +396,40 @@ func TestDeletedDeviceLeavesNoDeliveryWithoutBytes(t *testing.T) {
 		if due, err := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e12), true, 10); err != nil || len(due) != 0 {
 			t.Errorf("due = %+v (%v), want none", due, err)
 		}
+	})
+}
+
+// A purge goes through the events of a device once, and remembers that one of them is still awaited.
+func TestPurgeGoesThroughEventsOnce(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		change(t, db, e, func(e *postern.Endpoint) { e.Events = []string{"message.received"} })
+		receiveN(t, db, d, 1)
+		for range purgeChunk + 1 {
+			o := inboundOf(d, postern.NewNetworkID(), "lid:1", "text")
+			o.Type = postern.MessageSent
+			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
+			t.Fatal(err)
+		}
+		purge := func(want ...Purged) {
+			t.Helper()
+			var at PurgePlace
+			for i, want := range want {
+				if got, err := db.Devices.Purge(t.Context(), d.ID, &at); err != nil || got != want {
+					t.Fatalf("call %d: %d (%v), want %d", i, got, err, want)
+				}
+			}
+		}
+		purge(PurgeMore, PurgeMore, PurgeMore, PurgeMore, PurgeWaits) // two chunks of messages, a contact, two of events
+		if n := count(t, db, `SELECT count(*) FROM event WHERE length(body) > 0`); n != 1 {
+			t.Errorf("%d events have content, want the one that is awaited", n)
+		}
+		change(t, db, e, func(e *postern.Endpoint) { e.Status = postern.EndpointPaused })
+		purge(PurgeMore, PurgeDone)
 	})
 }
 
