@@ -3,7 +3,9 @@ package store
 import (
 	"testing"
 
+	"postern/internal/db"
 	"postern/internal/postern"
+	"postern/internal/store/contactid"
 )
 
 // linkTo opens a link attempt and finishes it with a number.
@@ -125,6 +127,31 @@ func TestRemovingTheNewestMessagesArchivesNothing(t *testing.T) {
 			if _, ok, err := db.Messages.ByNetworkID(t.Context(), d.ID, fresh.NetworkID); !ok || err != nil {
 				t.Errorf("after %s the message cannot be found by its network id: %v, %v", name, ok, err)
 			}
+		}
+	})
+}
+
+// Messages that the phone had before are read, also after they have moved to another chat with the same person.
+func TestAMovedHistoryIsRead(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		s := on.open(t)
+		d := newDevice(t, s, newWorkspace(t, s), postern.Connected)
+		past := inboundOf(d, "A", "lid:1", "before")
+		past.Message.History, past.Message.ChatID, past.Message.From, past.Message.FromLID = true, "lid:1", "", "1"
+		o := RecordHistory{WorkspaceID: d.WorkspaceID, DeviceID: d.ID, List: []RecordInbound{past}}
+		if err := s.Messages.RecordHistory(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Messages.RecordInbound(t.Context(), inboundOf(d, "B", "lid:1", "now")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.db.Do(t.Context(), db.Func(func(t *db.Tx) error {
+			return contactid.Join(t, d.ID, "lid:1", "+15551234567")
+		})); err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, s, `SELECT unread FROM chat WHERE chat_id = '+15551234567'`); n != 1 {
+			t.Errorf("%d messages are unread, want the one that arrived", n)
 		}
 	})
 }

@@ -51,8 +51,9 @@ type device struct {
 const bookName = `coalesce(
 	(SELECT b.name FROM contact_key k JOIN address_book b ON b.entry = k.name
 		WHERE k.contact_id = d.contact_id AND b.device_id = d.device_id ORDER BY b.entry LIMIT 1),
-	(SELECT b.name FROM contact_key k JOIN address_book b ON b.other = k.name AND b.other <> ''
-		WHERE k.contact_id = d.contact_id AND b.device_id = d.device_id ORDER BY b.entry LIMIT 1), '')`
+	(SELECT b.name FROM contact_key k CROSS JOIN address_book b
+		WHERE k.contact_id = d.contact_id AND b.device_id = d.device_id AND b.other = k.name AND b.other <> ''
+		ORDER BY b.entry LIMIT 1), '')`
 
 func devicesOf(t *db.Tx, id postern.ContactID) (list []device, err error) {
 	const known = `SELECT d.device_id, ` + bookName + ` FROM contact_device d WHERE d.contact_id = $1 ORDER BY d.device_id`
@@ -106,6 +107,11 @@ func hasMessages(t *db.Tx, id postern.DeviceID, chat string) (bool, error) {
 	return n > 0, err
 }
 
+// ofChat selects the messages of the chat $2 of the device $1 by the index of a workspace's chats, which has their order.
+// SQLite, which has no statistics, would otherwise look for them among all messages of the device.
+const ofChat = `workspace_id = (SELECT w.workspace_id FROM device w WHERE w.id = $1)
+	AND device_id || '' = $1 AND chat_id = $2`
+
 // unsent are messages that move later: their device's queue knows them by their chat.
 const unsent = `('queued', 'sending', 'scheduled')`
 
@@ -116,8 +122,8 @@ func Move(t *db.Tx, id postern.DeviceID, from, to string) (moved bool, err error
 	n, err := t.Changed(`UPDATE message SET chat_id = $3,
 		from_number = CASE WHEN direction = 'inbound' THEN $4 ELSE from_number END,
 		to_number = CASE WHEN direction = 'outbound' THEN $4 ELSE to_number END
-		WHERE n IN (SELECT n FROM message WHERE device_id = $1 AND chat_id = $2 AND status NOT IN `+unsent+`
-		ORDER BY n DESC LIMIT $5 + 0)`, id, from, to, number, JoinChunk)
+		WHERE n IN (SELECT n FROM message WHERE `+ofChat+` AND status NOT IN `+unsent+` ORDER BY n DESC LIMIT $5 + 0)`,
+		id, from, to, number, JoinChunk)
 	if err != nil {
 		return false, err
 	}
@@ -133,7 +139,7 @@ func Move(t *db.Tx, id postern.DeviceID, from, to string) (moved bool, err error
 
 // newest finds the newest message of a chat again.
 func newest(t *db.Tx, id postern.DeviceID, chat string) error {
-	const its = `(SELECT max(n) FROM message WHERE device_id = $1 AND chat_id = $2 AND about = '')`
+	const its = `(SELECT max(n) FROM message WHERE ` + ofChat + ` AND about = '')`
 	err := t.Exec(`DELETE FROM chat WHERE device_id = $1 AND chat_id = $2 AND `+its+` IS NULL`, id, chat)
 	if err != nil {
 		return err
@@ -149,9 +155,9 @@ func newest(t *db.Tx, id postern.DeviceID, chat string) error {
 func moveRead(t *db.Tx, id postern.DeviceID, from, to string) error {
 	err := t.Exec(`UPDATE chat SET read_to = (SELECT max(c.read_to) FROM chat c WHERE c.device_id = $1
 		AND c.chat_id IN ($2, $3)) WHERE device_id = $1 AND chat_id = $3`, id, from, to)
-	return errors.Join(err, t.Exec(`UPDATE chat SET unread = (SELECT count(*) FROM message m WHERE m.device_id = $1
-		AND m.chat_id = $2 AND m.n > chat.read_to AND m.direction = 'inbound' AND m.source = 'contact' AND m.about = ''
-		AND m.type <> 'call') WHERE device_id = $1 AND chat_id = $2`, id, to))
+	return errors.Join(err, t.Exec(`UPDATE chat SET unread = (SELECT count(*) FROM message m
+		WHERE m.workspace_id = chat.workspace_id AND m.device_id || '' = $1 AND m.chat_id = $2 AND m.n > chat.read_to
+		AND m.direction = 'inbound' AND m.source = 'contact' AND m.about = '' AND m.type <> 'call' AND m.history = 0) WHERE device_id = $1 AND chat_id = $2`, id, to))
 }
 
 // moveTimer moves the timer of a chat to another one, unless that has a later one, what is set for it, unless something is
