@@ -743,7 +743,7 @@ func (s Messages) RemoveThese(
 		held := map[string]bool{}
 		err := t.Rows(`SELECT id FROM message m WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+` AND (status IN `+kept+`
 			OR CAST($3 AS BIGINT) = 0 AND EXISTS (SELECT 1 FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.message_id = m.id
-			AND `+awaited+`))`, []any{ws, asJSON(ids), bit(hurry)}, func(r *sql.Rows) error {
+			AND e.message_id <> '' AND `+awaited+`))`, []any{ws, asJSON(ids), bit(hurry)}, func(r *sql.Rows) error {
 			var id string
 			err := r.Scan(&id)
 			held[id] = true

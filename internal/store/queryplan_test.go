@@ -9,6 +9,7 @@ import (
 
 	"postern/internal/db"
 	"postern/internal/postern"
+	"postern/internal/store/contactid"
 )
 
 // plan returns SQLite's plan for a query, whatever its arguments are.
@@ -275,6 +276,16 @@ func TestRowsWithAnIDAreNotSearchedFor(t *testing.T) {
 		{"read until", func() error {
 			return s.db.Do(t.Context(), db.Func(func(t *db.Tx) error { return ReadUntil(t, d.ID, "+15551234567", testNow) }))
 		}, ofChat},
+		{"move a chat", func() error {
+			return s.db.Do(t.Context(), db.Func(func(t *db.Tx) error {
+				_, err := contactid.Move(t, d.ID, "lid:1", "+15551234567")
+				return err
+			}))
+		}, "INDEX message_conversation (workspace_id=? AND chat_id=?)"},
+		{"erase messages", func() error {
+			_, err := s.Messages.RemoveThese(t.Context(), ws, []string{"msg_1"}, false)
+			return err
+		}, "SEARCH e USING INDEX event_message (message_id=?)"},
 		{"remove messages", func() error {
 			_, _, err := s.Messages.Remove(t.Context(), ws, testNow+1, 0)
 			return err
@@ -298,4 +309,5 @@ func TestRowsWithAnIDAreNotSearchedFor(t *testing.T) {
 	}
 }
 
-var wholeLog = regexp.MustCompile(`(message|event)_\w+ \((workspace_id|device_id)=\?\)|message_device \(device_id=\? AND n>\?`)
+var wholeLog = regexp.MustCompile(`(message|event)_\w+ \((workspace_id|device_id)=\?\)|message_device \(device_id=\? AND n>\?|` +
+	`SCAN d `)

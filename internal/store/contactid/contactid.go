@@ -286,7 +286,7 @@ func absorb(t *db.Tx, from row, to *row) error {
 		to.business = from.business
 	}
 	for _, query := range []string{
-		`UPDATE contact SET merged_into = $1 WHERE merged_into = $2`,
+		`UPDATE contact SET merged_into = $1 WHERE merged_into = $2 AND merged_into <> ''`,
 		`UPDATE contact SET merged_into = $1, number = '', lid = '', push_name = '', business_name = '' WHERE id = $2`,
 		`UPDATE contact_key SET contact_id = $1 WHERE contact_id = $2`,
 		`INSERT INTO contact_device (contact_id, device_id, book_name)

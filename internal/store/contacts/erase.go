@@ -57,12 +57,12 @@ func (o Erasure) erase(tx *db.Tx, id postern.ContactID) error {
 		`DELETE FROM contact_key WHERE workspace_id = $1 AND contact_id = $2`,
 		`DELETE FROM contact_device WHERE contact_id = $2 AND $1 <> ''`,
 		`DELETE FROM contact_picture WHERE contact_id IN (SELECT id FROM contact WHERE workspace_id = $1
-			AND (id = $2 OR merged_into = $2))`,
+			AND id IN ` + withMerged + `)`,
 	} {
 		err = errors.Join(err, tx.Exec(query, o.WorkspaceID, id))
 	}
 	return errors.Join(err, tx.Exec(`UPDATE contact SET number = '', lid = '', push_name = '', business_name = '',
-		erased_at = CAST($3 AS BIGINT) WHERE workspace_id = $1 AND (id = $2 OR merged_into = $2)`, o.WorkspaceID, id, o.At),
+		erased_at = CAST($3 AS BIGINT) WHERE workspace_id || '' = $1 AND id IN `+withMerged, o.WorkspaceID, id, o.At),
 		store.EmptyEvents(tx, []string{string(id)}), store.RecordActs(tx, o.Acts))
 }
 

@@ -34,12 +34,15 @@ func (t Table) SetPicture(
 	}))
 }
 
+// withMerged are the ids of the contact $2 and of those that were merged into it.
+const withMerged = `(SELECT CAST($2 AS TEXT) UNION ALL SELECT id FROM contact WHERE merged_into = $2 AND merged_into <> '')`
+
 // Pictures returns the files of a contact's pictures, and of those that were merged into it.
 func (t Table) Pictures(
 	ctx context.Context, ws postern.WorkspaceID, id postern.ContactID,
 ) (list []postern.MediaID, err error) {
 	err = t.db.Rows(ctx, `SELECT p.media_id FROM contact c JOIN contact_picture p ON p.contact_id = c.id
-		WHERE c.workspace_id = $1 AND (c.id = $2 OR c.merged_into = $2)`, []any{ws, id}, func(r *sql.Rows) error {
+		WHERE c.workspace_id = $1 AND c.id IN `+withMerged, []any{ws, id}, func(r *sql.Rows) error {
 		var file postern.MediaID
 		err := r.Scan(&file)
 		list = append(list, file)
