@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ const (
 	sessionTime = 7 * 24 * time.Hour // and every browser after this one
 	maxForm     = 64 << 10           // bytes
 	maxTextForm = 1 << 20            // a text of 65,536 characters takes up to 12 bytes for each
+	formsEach   = 32                 // forms that are read at the same time, of a network
+	formsAll    = 512
 
 	visitsPerMinute = 600     // requests of one network without a sign-in
 	throttledNames  = 100_000 // people, workspaces and networks whose rate is remembered
@@ -163,6 +166,7 @@ type core struct {
 	uploads   *uploads
 	exporting sync.Map // the exports that are being written, by user
 	streams   *ratelimit.Places
+	forms     *ratelimit.Places
 	stopping  <-chan struct{}
 }
 
@@ -175,6 +179,7 @@ func Handler(opts Options) http.Handler {
 		mux: http.NewServeMux(), mail: opts.Mail, later: opts.Later, mailing: make(chan struct{}, mailsAtOnce),
 		noticing: make(chan struct{}, noticesAtOnce),
 		streams:  ratelimit.NewPlaces(streamsEach, streamsAll, errStreams, errStreams), stopping: opts.Stopping,
+		forms:   ratelimit.NewPlaces(formsEach, formsAll, errForms, errForms),
 		uploads: &uploads{of: map[postern.UserID]int{}, each: uploadsEach, all: uploadsAll},
 	}
 	if c.saw == nil {
@@ -190,7 +195,7 @@ func Handler(opts Options) http.Handler {
 	h := remembering(c.sessions.LoadAndSave(http.NewCrossOriginProtection().Handler(c.mux)))
 	outer := http.NewServeMux() // files need no session
 	outer.Handle("/assets/", page.Assets())
-	outer.Handle("/", headed(opts.Secure, h))
+	outer.Handle("/", headed(opts.Secure, c.formed(h)))
 	return outer
 }
 
@@ -207,17 +212,48 @@ func headed(secure bool, h http.Handler) http.Handler {
 		if secure {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+var errForms = errors.New("too many forms are being sent; wait a moment and try again")
+
+// formed reads the form of a request. The whole form is read before the sender is authenticated, so that a request that
+// is held open does not keep rights that were revoked meanwhile. A file is the exception: see takeFile.
+func (d *core) formed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		read, err := d.takeForm(r)
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+			return
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, formLimit(r))
-		// The whole form is read before the sender is authenticated, so that a request that is held
-		// open does not keep rights that were revoked meanwhile. A file is the exception: see
-		// takeFile.
-		r, err := readForm(r)
+		r, err = readForm(r)
+		read()
 		if err != nil {
 			http.Error(w, "the form is too large or malformed", http.StatusBadRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// takeForm takes a place for a form until it was read: nobody is known yet who could be counted, and one connection can
+// send hundreds of forms at a time. As in admitVisitor, this machine may stand for many networks.
+func (d *core) takeForm(r *http.Request) (read func(), err error) {
+	if !hasForm(r) {
+		return func() {}, nil
+	}
+	ip, err := netip.ParseAddr(d.address(r))
+	if err != nil || ip.Unmap().IsLoopback() {
+		return d.forms.Take(r.RemoteAddr)
+	}
+	return d.forms.Take(ratelimit.Network(ip))
+}
+
+func hasForm(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0
 }
 
 // formLimit returns how many bytes the form of a page may have.
@@ -236,8 +272,7 @@ func readForm(r *http.Request) (*http.Request, error) {
 	if takesFile(r) {
 		return readParts(r)
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.ContentLength != 0 &&
-		r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
+	if hasForm(r) && r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		return r, errors.New("no form")
 	}
 	return r, r.ParseForm()

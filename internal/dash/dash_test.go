@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -626,6 +627,45 @@ func TestRequestThatIsHeldOpenKeepsNoRights(t *testing.T) {
 	if p := other.post("/signin", url.Values{"email": {strings.Repeat("x",
 		maxForm)}}); p.status != http.StatusBadRequest {
 		t.Errorf("a form that is too long is answered %d", p.status)
+	}
+}
+
+// A network that sends many forms and ends none of them keeps no others from signing in.
+func TestOpenFormsAreBounded(t *testing.T) {
+	t.Parallel()
+	const theirs, ours = "203.0.113.1", "203.0.113.2"
+	s := newSiteWith(t, func(o *Options) { o.Address = func(r *http.Request) string { return r.Header.Get("X-From") } })
+	post := func(from string, body io.Reader) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodPost, "/signin", body), httptest.NewRecorder()
+		r.Header.Set("X-From", from)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.ContentLength = -1
+		s.serve.ServeHTTP(w, r)
+		return w
+	}
+	var open sync.WaitGroup
+	ends := make([]io.Closer, formsEach)
+	for i := range ends {
+		body, end := io.Pipe()
+		ends[i] = end
+		open.Go(func() { post(theirs, body) })
+		if _, err := io.WriteString(end, "email="); err != nil { // it is being read
+			t.Fatal(err)
+		}
+	}
+	for from, want := range map[string]int{theirs: http.StatusTooManyRequests, ours: http.StatusUnauthorized} {
+		if got := post(from, strings.NewReader("email=x&password=y")).Code; got != want {
+			t.Errorf("from %s: %d, want %d", from, got, want)
+		}
+	}
+	for _, end := range ends {
+		if err := end.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	open.Wait()
+	if got := post(theirs, strings.NewReader("email=x&password=y")).Code; got == http.StatusTooManyRequests {
+		t.Errorf("once the forms have ended, another one is answered %d", got)
 	}
 }
 
