@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"postern/internal/blackbox"
@@ -134,12 +135,19 @@ type host struct {
 	opened   func() // frees the slot among the connections that are being opened
 	proven   func() // resets the backoff, because the connection works
 
+	seen atomic.Int64 // postern.Time at which the network last sent something; 0 for nothing since that was stored
+
 	mu     sync.Mutex
 	closed bool // the connection has ended and must not become live
 }
 
-// Processing records what is processed, in case it ends the process.
-func (h *host) Processing(what string) { h.mark.Set(what) }
+// Processing records what is processed, in case it ends the process, and that the network has sent something.
+func (h *host) Processing(what string) {
+	if what == network.ProcessingFrame {
+		h.seen.Store(int64(h.e.db.Now()))
+	}
+	h.mark.Set(what)
+}
 
 // Proxy returns the device's proxy.
 func (h *host) Proxy() string { return h.proxy }
@@ -162,7 +170,7 @@ func (h *host) connected(ctx context.Context, u network.Live) error {
 	h.proven()
 	h.e.probation.settle(h.d.ID)
 	h.e.log.InfoContext(ctx, "device connected", "device", h.d.ID, "workspace", h.d.WorkspaceID)
-	h.e.goLive(h.d.ID, h.session, h.settings, h.pacer)
+	h.e.goLive(h)
 	return nil
 }
 

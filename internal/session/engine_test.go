@@ -1026,3 +1026,19 @@ func TestSuspectsConnectLastAndOneAtATime(t *testing.T) {
 		}
 	})
 }
+
+// A device was last seen when the network last sent it something.
+func TestLastSeenFollowsTheTraffic(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.settle(time.Hour)
+		sent := postern.TimeOf(time.Now())
+		if _, err := w.net.Send(t.Context(), account, customer, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Hour)
+		if got := w.device(d.ID); got.LastSeenAt < sent || got.LastSeenAt > sent.Add(time.Minute) || got.ConnectedAt >= sent {
+			t.Errorf("connected at %s, it was last seen at %s, and the message came at %s", got.ConnectedAt, got.LastSeenAt, sent)
+		}
+	})
+}

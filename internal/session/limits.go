@@ -64,5 +64,6 @@ const (
 	maintenanceInterval = 5 * time.Second
 	expireChunk         = 200
 	scheduleInterval    = time.Second
+	seenInterval        = 30 * time.Second // lastSeenAt of a device is at most a minute out of date
 	dueChunk            = 200
 )

@@ -21,6 +21,7 @@ type liveSession struct {
 	session  network.Session
 	settings *settings
 	pacer    *pacer
+	seen     *atomic.Int64   // as in host
 	ctx      context.Context //nolint:containedctx // it is the life of the connection
 	cancel   context.CancelFunc
 
@@ -88,16 +89,16 @@ func (l *liveSession) isBehind(m postern.Message) bool {
 }
 
 // goLive lets a device send on its connection, starting with the queued messages.
-func (e *Engine) goLive(id postern.DeviceID, s network.Session, set *settings, p *pacer) {
+func (e *Engine) goLive(h *host) {
 	ctx, cancel := context.WithCancel(context.Background()) // ends with the connection, in goDark
 	l := &liveSession{
-		e: e, id: id, session: s, settings: set, pacer: p, ctx: ctx, cancel: cancel,
+		e: e, id: h.d.ID, session: h.session, settings: h.settings, pacer: h.pacer, seen: &h.seen, ctx: ctx, cancel: cancel,
 		retry: map[postern.MessageID]resend{}, turns: newTurns(), batch: sendBatch,
 		files: map[prepared]*preparation{}, handed: map[prepared]postern.Time{},
 		loads: downloads{running: map[postern.MediaID]bool{}}, previews: map[postern.MessageID]bool{},
 	}
 	e.mu.Lock()
-	e.live[id] = l
+	e.live[l.id] = l
 	e.mu.Unlock()
 	e.liveChange(1)
 	l.kick()

@@ -352,6 +352,31 @@ func (o SetDeviceState) update(t *db.Tx) error {
 		o.WorkspaceID, o.DeviceID, o.Status, o.Reason, o.Desired, o.DisplayName, o.DropAccount, o.At, o.Until)
 }
 
+// SeenDevice says when the network last sent something to a device.
+type SeenDevice struct {
+	DeviceID postern.DeviceID
+	At       postern.Time
+}
+
+var saveSeen = newDeviceStatement("seen_device, seen_at", `UPDATE device SET last_seen_at = @seen_at
+	[FROM @rows] WHERE id = @seen_device AND status = 'connected' AND last_seen_at < @seen_at`)
+
+// Seen stores when devices that are connected were last seen.
+func (s Devices) Seen(ctx context.Context, list []SeenDevice) error {
+	for some := range slices.Chunk(list, purgeChunk) {
+		rows := make([][]any, len(some))
+		for i, one := range some {
+			rows[i] = []any{one.DeviceID, one.At}
+		}
+		if err := s.db.Do(ctx, db.Fenced(db.Func(func(t *db.Tx) error {
+			return saveSeen.changeEach(t, rows)
+		}))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // DeviceMoved is a change of a device's state.
 type DeviceMoved struct {
 	Status postern.Status
@@ -411,7 +436,7 @@ func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id p
 	if err != nil {
 		return err
 	}
-	return s.failQueued(ctx, id, at)
+	return s.failAll(ctx, id, at)
 }
 
 // Purged is how far the purge of a deleted device has come.
@@ -430,7 +455,7 @@ const (
 // of the device until the network has answered its unlink. The calls of a purge share a place, so that none looks again
 // at what those before it have removed.
 func (s Devices) Purge(ctx context.Context, id postern.DeviceID, at *PurgePlace) (purged Purged, err error) {
-	if err := s.failQueued(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
+	if err := s.failAll(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
 		return PurgeMore, err
 	}
 	next := *at
@@ -462,6 +487,26 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID, at *PurgePlace)
 		*at = next
 	}
 	return purged, err
+}
+
+// fewScheduled selects a chunk of the scheduled messages of a device, by the index of all that are scheduled.
+const fewScheduled = `SELECT id FROM message WHERE status = 'scheduled' AND send_at > 0 AND device_id || '' = $1 LIMIT $2 + 0`
+
+// failAll fails the messages of a deleted device that are still to be sent, also those that are scheduled. Those of a
+// device that merely has no link wait, because it may be linked again before their time comes.
+func (s Devices) failAll(ctx context.Context, id postern.DeviceID, at postern.Time) error {
+	ctx = context.WithoutCancel(ctx) // the state has changed already
+	for n := int64(1); n > 0; {
+		err := s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
+			n, err = t.Changed(`UPDATE message SET status = 'queued', queued_at = $3 WHERE id IN (`+fewScheduled+`)`,
+				id, purgeChunk, at)
+			return err
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return s.failQueued(ctx, id, at)
 }
 
 // purgeContacts removes a chunk of the contacts that no other device knows.
@@ -579,6 +624,18 @@ func changeDevices(t *db.Tx, query string, args ...any) (int64, error) {
 }
 
 // changeDevice is [changeDevices] for callers who do not need the number.
+// deviceStatement changes columns that reads of devices show, for many devices.
+type deviceStatement struct{ *db.Statement }
+
+func newDeviceStatement(columns, text string) deviceStatement {
+	return deviceStatement{db.NewStatement(columns, text)}
+}
+
+func (s deviceStatement) changeEach(t *db.Tx, rows [][]any) error {
+	t.Wake(DeviceRow, "")
+	return t.Each(s.Statement, rows)
+}
+
 func changeDevice(t *db.Tx, query string, args ...any) error {
 	_, err := changeDevices(t, query, args...)
 	return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 )
@@ -168,6 +169,7 @@ func TestStatementsThatChangeDevicesSayThat(t *testing.T) {
 	}
 	writes := regexp.MustCompile(
 		`(?i)(update|insert into|insert or \w+ into|replace into|delete from)\s+device\b( SET sequence )?`)
+	says := regexp.MustCompile("(changeDevices?\\(t|newDeviceStatement\\(\"[a-z_, ]+\"), `$")
 	found := 0
 	for _, name := range files {
 		b, err := os.ReadFile(name)
@@ -180,9 +182,7 @@ func TestStatementsThatChangeDevicesSayThat(t *testing.T) {
 		for _, at := range writes.FindAllStringSubmatchIndex(string(b), -1) {
 			found++
 			before := string(b[:at[0]])
-			if at[4] < 0 && !strings.HasSuffix(before, "changeDevice(t, `") &&
-				!strings.HasSuffix(before,
-					"changeDevices(t, `") {
+			if at[4] < 0 && !says.MatchString(before) {
 				t.Errorf("%s: %s", name, b[at[0]:at[1]])
 			}
 		}
@@ -206,6 +206,22 @@ func TestCacheCountsItsReads(t *testing.T) {
 		hits, misses := after.CacheHits-before.CacheHits, after.CacheMisses-before.CacheMisses
 		if want := db.cache != nil; want != (hits == 2 && misses == 1) || !want && hits+misses != 0 {
 			t.Errorf("%d hits and %d misses, with a cache: %t", hits, misses, want)
+		}
+	})
+}
+
+func TestSeenDevicesAreRead(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		for _, at := range []postern.Time{testNow.Add(time.Minute), testNow} { // none goes back
+			if err := db.Devices.Seen(t.Context(), []SeenDevice{{d.ID, at}}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := db.Devices.Get(t.Context(), d.WorkspaceID, d.ID)
+			if err != nil || got.LastSeenAt != testNow.Add(time.Minute) {
+				t.Errorf("last seen at %s (%v)", got.LastSeenAt, err)
+			}
 		}
 	})
 }

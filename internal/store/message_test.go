@@ -408,6 +408,27 @@ func TestWhatAnInterruptedUnlinkLeavesFails(t *testing.T) {
 	})
 }
 
+// A scheduled message of a deleted device fails, and gives back its unit of the quota.
+func TestScheduledMessagesOfADeletedDeviceFail(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		m := outbound(d)
+		m.Status, m.SendAt, m.ExpiresAt = postern.Scheduled, testNow.Add(time.Hour), testNow.Add(2*time.Hour)
+		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
+			t.Fatal(err)
+		}
+		failed := count(t, db, `SELECT count(*) FROM event WHERE device_id = $1 AND type = 'message.failed'`, d.ID)
+		used, err := db.Usage.Messages(t.Context(), d.WorkspaceID, MonthOf(testNow))
+		if failed != 1 || used != 0 || err != nil {
+			t.Errorf("%d messages have failed and %d are used (%v), want 1 and 0", failed, used, err)
+		}
+	})
+}
+
 func TestDeletedDeviceLeavesIdsOnly(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)

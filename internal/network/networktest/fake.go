@@ -218,6 +218,8 @@ func stored(ctx context.Context, host network.Host, u network.Update) (ok bool) 
 			ok = false
 		}
 	}()
+	host.Processing(network.ProcessingFrame)
+	defer host.Processing("")
 	return host.Update(ctx, u) == nil
 }
 
