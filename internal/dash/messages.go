@@ -281,8 +281,8 @@ func (d messages) urlsOf(
 func writer(source string) string {
 	known := map[string]string{
 		postern.FromAPI: "API or dashboard", postern.FromPhone: "The account's phone",
-		"companion":         "Another linked device of the account",
-		postern.FromContact: "The contact",
+		postern.FromCompanion: "Another linked device of the account",
+		postern.FromContact:   "The contact",
 	}
 	if s, ok := known[source]; ok {
 		return s

@@ -367,6 +367,7 @@ type (
 	// companion.
 	Echo struct {
 		NetworkID string
+		Companion bool // it was sent from another companion, not from the phone
 		ChatID    string
 		To        string // "+" and digits; "" while the network hides the number
 		Content   postern.Content

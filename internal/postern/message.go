@@ -167,7 +167,7 @@ type Message struct {
 	Position    *int     // how many leave before it; only of a queued message that was read alone
 	Error       *Failure // why the message failed; nil unless it did
 	NetworkID   string   // the id on the network, chosen before the first attempt
-	Source      string   // FromAPI, FromPhone, "companion" or FromContact
+	Source      string   // FromAPI, FromPhone, FromCompanion or FromContact
 	Metadata    map[string]string
 	CreatedAt   Time
 	SendAt      Time // when a scheduled message is to be sent; 0 for all others
@@ -193,9 +193,10 @@ const (
 	Inbound  = "inbound"
 	Outbound = "outbound"
 
-	FromAPI     = "api"
-	FromPhone   = "phone"
-	FromContact = "contact"
+	FromAPI       = "api"
+	FromPhone     = "phone"
+	FromCompanion = "companion"
+	FromContact   = "contact"
 )
 
 // Usage says how much of its plan a workspace has used in a UTC calendar month.

@@ -230,6 +230,9 @@ func whyUnread(why postern.FailureCode) string {
 func echo(d postern.Device, u network.Echo) arrival {
 	m := received(d, u.NetworkID, u.ChatID, u.Content, u.At)
 	m.Direction, m.Status, m.Source = postern.Outbound, postern.Sent, postern.FromPhone
+	if u.Companion {
+		m.Source = postern.FromCompanion
+	}
 	m.From, m.To, m.About = d.PhoneNumber, postern.Maybe(u.To), u.About
 	return arrival{m, "", postern.MessageEcho, u.QuoteOf, u.File, u.BetterOf, u.Arrived}
 }

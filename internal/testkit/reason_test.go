@@ -93,6 +93,12 @@ func TestOneNumberIsLinkedOnce(t *testing.T) {
 			t.Errorf("with allowSecond the phone got %d, the attempt is %s (%s)", status, l.Status, l.Reason)
 		}
 		c.Await(second.ID, postern.Connected)
+		// What one of them sends is from a companion of the other's account.
+		hooks := c.Receive("message.echo")
+		send(c, c.Device(second.ID), customer, "from the second")
+		if m := members(t, hooks.AwaitCount(postern.MessageEcho, 1)[0], "message"); m["source"] != postern.FromCompanion {
+			t.Errorf("the first device reports %v", m)
+		}
 		// The same device may be linked to its number again.
 		if _, l = relink(t, c, c.Device(second.ID), phone, map[string]any{"allowSecond": true}); l.Status != postern.LinkLinked {
 			t.Errorf("linked again: %s (%s)", l.Status, l.Reason)

@@ -55,7 +55,7 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	}
 	if evt.Info.IsFromMe {
 		return v.stores(ctx, network.Echo{
-			NetworkID: id, ChatID: at.chat, To: at.to(),
+			NetworkID: id, Companion: evt.Info.Sender.Device != 0, ChatID: at.chat, To: at.to(),
 			Content: in.Content, File: in.File, QuoteOf: in.QuoteOf, About: in.About, BetterOf: in.BetterOf,
 			At: sent, Arrived: v.flight.arrived(evt.Info.ID),
 		})
