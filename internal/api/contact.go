@@ -23,6 +23,9 @@ type contactsInput struct {
 
 func (h contacts) list(ctx context.Context, q *request, in *contactsInput) (*output[List[postern.KnownContact]], error) {
 	chat, err := chatFilter(in.ChatID)
+	if err == nil && chat != "" && !postern.IsDirect(chat) {
+		err = postern.Invalid("/query/chatId", "give the chat of a person: a number, or lid: and digits")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -148,3 +148,16 @@ func TestProxyIsNeverShown(t *testing.T) {
 		t.Errorf("a removed proxy stays: %q, %v", d.Proxy, err)
 	}
 }
+
+// Whoever was told that an attempt was opened is told of its end, also when the device is deleted.
+func TestADeletedDeviceEndsItsAttempt(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("growth")
+	device := "/v1/devices/" + mine.do("POST", "/v1/devices", `{"name":"a"}`).member("id")
+	mine.do("POST", device+"/link", "").want(http.StatusCreated, "")
+	mine.do("DELETE", device, "").want(http.StatusNoContent, "")
+	l := mine.events("type=device.linking")
+	if len(l.Data) != 2 || l.Data[1].Device["status"] != "unlinked" || l.Data[1].Device["statusReason"] != "deleted" {
+		t.Errorf("the events are %+v", l.Data)
+	}
+}

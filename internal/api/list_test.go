@@ -306,3 +306,24 @@ func TestStates(t *testing.T) {
 	mine.do("DELETE", "/v1/devices/"+id, "").want(http.StatusNoContent, "")
 	mine.do("GET", "/v1/devices/"+id, "").want(http.StatusNotFound, postern.NotFound)
 }
+
+func TestContactsAreFilteredByPeople(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("growth")
+	for chat, status := range map[string]int{"%2B15551234567": 200, "lid:123456789012345": 200, "group:120363041234567890": 422, "status": 422} {
+		if got := mine.do("GET", "/v1/contacts?chatId="+chat, "").Code; got != status {
+			t.Errorf("contacts in %s: %d, want %d", chat, got, status)
+		}
+	}
+}
+
+// A time that has passed schedules nothing.
+func TestAMessageForEarlierIsSentNow(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("growth")
+	a := mine.do("POST", "/v1/messages", `{"deviceId":"`+connected(mine)+`","to":"+15551234567","body":"x","sendAt":"2020-01-01T00:00:00Z"}`)
+	a.want(http.StatusAccepted, "")
+	if a.member("status") != "queued" || strings.Contains(a.Body.String(), "sendAt") {
+		t.Errorf("the message is %s", a.Body)
+	}
+}

@@ -399,7 +399,7 @@ func (g Contacts) SetBlocked(
 		return postern.Errorf(postern.NotFound, "only people can be blocked: give a number, or an id that begins with lid:")
 	}
 	if in.ChatID == string(d.PhoneNumber) {
-		return postern.Errorf(postern.ValidationFailed, "this is the account's own number, which it cannot block")
+		return postern.Invalid("/path/chatId", "this is the account's own number, which it cannot block")
 	}
 	known, err := g.contacts().Named(ctx, c.Workspace(), "", in.ChatID)
 	switch {

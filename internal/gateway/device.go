@@ -176,14 +176,18 @@ func (g Devices) requestDelete(ctx context.Context, c access.Caller, d postern.D
 		did(c, now, "device.deleted", string(d.ID), d.Name)...)
 }
 
-// deletion returns the event that tells that a device was unlinked because it was deleted;
-// nil if the device has no link.
+// deletion returns the event that tells that a device lost its link, or its open link attempt, because it was deleted;
+// nil if the device has neither.
 func deletion(d postern.Device) (*postern.Event, error) {
-	if !d.Status.HoldsSlot() || d.Status == postern.Linking {
+	if !d.Status.HoldsSlot() {
 		return nil, nil
 	}
+	kind := postern.DeviceUnlinked
+	if d.Status == postern.Linking {
+		kind = postern.DeviceLinking
+	}
 	d.Status, d.StatusReason = postern.Unlinked, "deleted"
-	e, err := d.Event(postern.DeviceUnlinked)
+	e, err := d.Event(kind)
 	return &e, err
 }
 

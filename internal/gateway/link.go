@@ -33,14 +33,14 @@ func (g Links) Open(
 	if err := c.Permit(postern.DevicesWrite); err != nil {
 		return Created[postern.Link]{}, err
 	}
+	if err := in.check(); err != nil {
+		return Created[postern.Link]{}, err
+	}
 	d, err := g.devices().get(ctx, c, id)
 	if err != nil {
 		return Created[postern.Link]{}, err
 	}
 	return create(ctx, g.core, c.Workspace(), idem, func() (postern.Link, func(*store.Once) error, error) {
-		if err := in.check(); err != nil {
-			return postern.Link{}, nil, err
-		}
 		err := g.linkRate.Take(ctx, string(id), "too many link attempts for this device; wait a minute")
 		if err != nil {
 			return postern.Link{}, nil, err

@@ -102,6 +102,8 @@ func (g Messages) build(d postern.Device, in NewMessage, chat string) postern.Me
 	status, from := postern.Queued, now
 	if in.SendAt > now {
 		status, from = postern.Scheduled, in.SendAt
+	} else {
+		in.SendAt = 0 // that time has come
 	}
 	return postern.Message{
 		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Direction: postern.Outbound,

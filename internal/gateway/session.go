@@ -115,6 +115,7 @@ func (g Sessions) SetNewChats(ctx context.Context, id postern.DeviceID, n poster
 	if n.Allowed {
 		kind, n.Until = postern.DeviceUnlimited, 0
 	}
+	n.Slowed = d.NewChats.Slowed
 	d.NewChats = n
 	e, err := d.Event(kind)
 	if err != nil {

@@ -51,10 +51,11 @@ func (g Webhooks) Create(
 	}
 	in.DeviceIDs = devices
 	made, err := create(ctx, g.core, c.Workspace(), idem, func() (EndpointWithSecret, func(*store.Once) error, error) {
-		if err := g.devicesExist(ctx, c, named); err != nil {
-			return EndpointWithSecret{}, nil, err
+		e, save, err := g.build(ctx, c, in)
+		if err == nil {
+			err = g.devicesExist(ctx, c, named)
 		}
-		return g.build(ctx, c, in)
+		return e, save, err
 	})
 	// An earlier request, by a key with more devices, may have created it: its secret is
 	// not for this key.

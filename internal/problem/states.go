@@ -67,6 +67,7 @@ var states = map[string]State{ //nolint:gochecknoglobals // made once, never cha
 
 	"canceled":            session("Attempt canceled", "The link attempt was canceled.", openNew),
 	"code-refused":        session("No code from the network", "The network gave no code to enter on the phone.", "Wait some minutes, or link by QR code."),
+	"interrupted":         session("Attempt interrupted", "The server stopped while the phone was being linked, and the keys of the link are lost.", openNew),
 	"number-unknown":      session("Number unknown", "The network does not know the phone number.", "Check the number and its country code, and open a new link attempt."),
 	"other-number":        session("Another number", "The phone that scanned the code has another number than the device had before.", "Scan with the right phone, or open the attempt with allowNewNumber."),
 	"pairing-failed":      session("Pairing failed", "The phone scanned the code, but the exchange of keys failed.", openNew),

@@ -11,7 +11,7 @@ import (
 )
 
 // given finds where the sources give a reason for a state.
-var given = regexp.MustCompile(`(?:disconnected|\.fail|setFailure|RefusedError|failLink|endLink)\([^"\n]*"([^"]+)"` +
+var given = regexp.MustCompile(`(?:disconnected|\.fail|setFailure|RefusedError|failLink|[eE]ndLink)\([^"\n]*"([^"]+)"` +
 	`|(?:Reason|Disable|PlanLimit|pausedByUser|wrongChallenge)(?::| =) *"([^"]+)"` +
 	`|status_reason = '([^']+)'|StatusReason(?:, \w+\.\w+)* = [\w.]+, "([^"]+)"`)
 

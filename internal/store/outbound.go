@@ -123,10 +123,12 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 			p.Refuse(err)
 			continue
 		}
-		if blocked, err := device.blocks(t, o.Message); err != nil {
+		blocked, err := device.blocks(t, o.Message)
+		if err != nil {
 			return nil, err
-		} else if blocked != nil {
-			p.Refuse(blocked)
+		}
+		if err := cmp.Or(blocked, o.checkQuota(device)); err != nil {
+			p.Refuse(err)
 			continue
 		}
 		accepted[o.account()]++
@@ -169,7 +171,7 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, err
 	return rooms, err
 }
 
-// check returns the error that refuses a message, or nil.
+// check returns the error by which its device refuses a message, or nil.
 func (o QueueMessage) check(device room) error {
 	waits := device.status.HoldsSlot() && device.status != postern.Linking &&
 		(o.WhenDisconnected == "queue" || o.Message.Status == postern.Scheduled)
@@ -178,11 +180,17 @@ func (o QueueMessage) check(device room) error {
 		return postern.Errorf(postern.NotFound, "there is no such device")
 	case device.status != postern.Connected && !waits:
 		return postern.Errorf(postern.DeviceNotConnected, "the device is %s; %s", device.status, toConnect(device.status))
-	case device.used >= device.quota:
-		return postern.Errorf(postern.QuotaExhausted,
-			"the plan's %d messages of this month are used up; the month ends at %s", device.quota, MonthEnd(o.Month))
 	}
 	return nil
+}
+
+// checkQuota returns the error that refuses a message that nothing else refuses, or nil.
+func (o QueueMessage) checkQuota(device room) error {
+	if device.used < device.quota {
+		return nil
+	}
+	return postern.Errorf(postern.QuotaExhausted,
+		"the plan's %d messages of this month are used up; the month ends at %s", device.quota, MonthEnd(o.Month))
 }
 
 // blocks returns the error that refuses a message by which an account would start a chat that may not, or nil.

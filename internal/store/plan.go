@@ -146,7 +146,7 @@ func enforceOnDevice(t *db.Tx, d postern.Device, within bool, at postern.Time) e
 			return err
 		}
 		d.Status, d.StatusReason, d.Desired = postern.Unlinked, PlanLimit, d.WithoutLink()
-		return setDeviceState(t, d, "", at)
+		return setDeviceState(t, d, postern.DeviceLinking, at)
 	}
 	d.Status, d.StatusReason, d.Desired = postern.Paused, PlanLimit, postern.WantIdle
 	return setDeviceState(t, d, postern.DevicePaused, at)
