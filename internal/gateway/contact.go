@@ -99,7 +99,7 @@ func (g Contacts) Erase(ctx context.Context, c access.Caller, id postern.Contact
 	if err != nil {
 		return err
 	}
-	return g.contacts().RemoveErased(context.WithoutCancel(ctx), g.db, now.Add(-erasePatience))
+	return g.contacts().RemoveChats(context.WithoutCancel(ctx), g.db, c.Workspace(), now)
 }
 
 // erasedBefore returns nil if a contact of the caller's workspace was erased before, and the error that Get gave otherwise.
@@ -116,8 +116,9 @@ func (g Contacts) erasedBefore(ctx context.Context, c access.Caller, id postern.
 
 // TidyContacts continues to remove people who were erased, and to join the chats of those who became known better.
 func (g Sessions) TidyContacts(ctx context.Context) error {
-	return errors.Join(
-		g.contacts().JoinChats(ctx), g.contacts().RemoveErased(ctx, g.db, g.time().Add(-erasePatience)))
+	now := g.time()
+	return errors.Join(g.contacts().JoinChats(ctx),
+		g.contacts().RemoveErased(ctx, g.db, &g.erasures, now, now.Add(-erasePatience)))
 }
 
 // SetBook records names in the address book of the phone of a device's account.

@@ -19,6 +19,7 @@ import (
 	"postern/internal/presence"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/contacts"
 	"postern/internal/throttle"
 )
 
@@ -91,6 +92,7 @@ type core struct {
 
 	keys     keyCache
 	running  inProgress
+	erasures contacts.Waiting
 	linkRate *throttle.Limit // limits the link attempts of each device
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -51,8 +53,9 @@ func (o Erasure) erase(tx *db.Tx, id postern.ContactID) error {
 		ON CONFLICT (workspace_id, name) DO UPDATE SET upto = excluded.upto, at = excluded.at`, o.WorkspaceID, id, o.At)
 	for _, query := range []string{
 		`DELETE FROM address_book WHERE device_id IN (SELECT id FROM device WHERE workspace_id = $1)
-			AND (entry IN (SELECT name FROM contact_key WHERE contact_id = $2)
-			OR other IN (SELECT name FROM contact_key WHERE contact_id = $2))`,
+			AND entry IN (SELECT name FROM contact_key WHERE contact_id = $2)`,
+		`DELETE FROM address_book WHERE device_id IN (SELECT id FROM device WHERE workspace_id = $1)
+			AND other IN (SELECT name FROM contact_key WHERE contact_id = $2) AND other <> ''`,
 		`DELETE FROM number_check WHERE workspace_id = $1 AND number IN (SELECT name FROM contact_key WHERE contact_id = $2)`,
 		`DELETE FROM contact_key WHERE workspace_id = $1 AND contact_id = $2`,
 		`DELETE FROM contact_device WHERE contact_id = $2 AND $1 <> ''`,
@@ -81,41 +84,106 @@ type erasing struct {
 
 const (
 	erasures   = 20   // names in one pass
+	namesSeen  = 1000 // names that are looked at for these
 	groupScan  = 2000 // messages of groups that are looked through at a time
 	eraseChunk = 200  // messages that are removed at a time
 )
 
-// RemoveErased removes the messages of people who were erased. What an active endpoint still waits for is removed once
-// it was delivered, or after patience.
-func (t Table) RemoveErased(ctx context.Context, s *store.Store, patience postern.Time) error {
-	var list []erasing
-	err := t.db.Rows(ctx, `SELECT workspace_id, name, upto, at FROM erasure ORDER BY at, name LIMIT $1 + 0`, []any{erasures},
-		func(r *sql.Rows) error {
-			var e erasing
-			err := r.Scan(&e.ws, &e.name, &e.upto, &e.at)
-			list = append(list, e)
-			return err
-		})
-	for _, e := range list {
+// Waiting remembers the erased names whose messages an endpoint still waits for, so that those of others get their turn.
+// The zero value remembers none.
+type Waiting struct {
+	mu   sync.Mutex
+	rest map[erasedName]rest
+}
+
+type erasedName struct {
+	ws   postern.WorkspaceID
+	name string
+}
+
+// rest is how long a name is not looked at. It is doubled each time its messages still wait, because to look at a name
+// reads all groups of its workspace.
+type rest struct {
+	until postern.Time
+	took  time.Duration
+}
+
+const (
+	firstRest = 5 * time.Second
+	mostRest  = 5 * time.Minute
+)
+
+func (w *Waiting) rests(e erasing, now postern.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rest[erasedName{e.ws, e.name}].until > now
+}
+
+// looked takes the result of a look into account.
+func (w *Waiting) looked(e erasing, left bool, now postern.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := erasedName{e.ws, e.name}
+	if !left {
+		delete(w.rest, name)
+		return
+	}
+	if w.rest == nil {
+		w.rest = map[erasedName]rest{}
+	}
+	took := min(max(2*w.rest[name].took, firstRest), mostRest)
+	w.rest[name] = rest{now.Add(took), took}
+}
+
+// RemoveErased removes the messages of people who were erased, of at most [erasures] names. What an active endpoint still
+// waits for is removed once it was delivered, or after patience.
+func (t Table) RemoveErased(ctx context.Context, s *store.Store, waits *Waiting, now, patience postern.Time) error {
+	list, err := t.erasing(ctx, `ORDER BY at, name LIMIT $1 + 0`, namesSeen)
+	list = slices.DeleteFunc(list, func(e erasing) bool { return waits.rests(e, now) })
+	for _, e := range list[:min(len(list), erasures)] {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		err = t.remove(ctx, s, e, e.at < patience)
+		var left bool
+		if left, err = t.remove(ctx, s, e, e.at < patience); err == nil {
+			waits.looked(e, left, now)
+		}
 	}
 	return err
 }
 
-// remove removes what is left of a name, and forgets it once nothing is.
-func (t Table) remove(ctx context.Context, s *store.Store, e erasing, hurry bool) error {
-	left, err := t.removeDirect(ctx, s, e, hurry)
+// RemoveChats removes the messages in the direct chats with the people of a workspace who were erased at a time, except
+// those that wait. [Table.RemoveErased] does the rest.
+func (t Table) RemoveChats(ctx context.Context, s *store.Store, ws postern.WorkspaceID, at postern.Time) error {
+	list, err := t.erasing(ctx, `WHERE workspace_id = $1 AND at = $2`, ws, at)
+	for _, e := range list {
+		_, removeErr := t.removeDirect(ctx, s, e, false)
+		err = errors.Join(err, removeErr)
+	}
+	return err
+}
+
+func (t Table) erasing(ctx context.Context, which string, args ...any) (list []erasing, err error) {
+	err = t.db.Rows(ctx, `SELECT workspace_id, name, upto, at FROM erasure `+which, args, func(r *sql.Rows) error {
+		var e erasing
+		err := r.Scan(&e.ws, &e.name, &e.upto, &e.at)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+// remove removes what is left of a name, and forgets it once nothing is; left reports that something waits.
+func (t Table) remove(ctx context.Context, s *store.Store, e erasing, hurry bool) (left bool, err error) {
+	direct, err := t.removeDirect(ctx, s, e, hurry)
 	if err != nil {
-		return err
+		return false, err
 	}
-	more, err := t.removeFromGroups(ctx, s, e, hurry)
-	if err != nil || left || more {
-		return err
+	groups, err := t.removeFromGroups(ctx, s, e, hurry)
+	if left = direct || groups; err != nil || left {
+		return left, err
 	}
-	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+	return false, t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
 		return errors.Join(
 			tx.Exec(`DELETE FROM chat_timer WHERE chat_id = $2 AND device_id IN (SELECT id FROM device WHERE workspace_id = $1)`,
 				e.ws, e.name),
@@ -174,7 +242,7 @@ func (t Table) removeFromGroups(ctx context.Context, s *store.Store, e erasing, 
 	for {
 		var its, all []string
 		err := t.db.Rows(ctx, `SELECT id, chat_id, n, sender FROM message WHERE workspace_id = $1 AND chat_id >= $2
-			AND chat_id < 'group;' AND (chat_id > $2 OR n > $3) AND n <= $4 ORDER BY chat_id, n LIMIT $5 + 0`,
+			AND chat_id < 'group;' AND (chat_id, n) > ($2, $3) AND n <= $4 ORDER BY chat_id, n LIMIT $5 + 0`,
 			[]any{e.ws, chat, after, e.upto, groupScan}, func(r *sql.Rows) error {
 				var id, sender string
 				err := r.Scan(&id, &chat, &after, &sender)
@@ -218,14 +286,21 @@ func (t Table) forgetReceipts(ctx context.Context, member string, ids []string) 
 	}))
 }
 
-// JoinChats moves a chunk of the messages of each chat that became a part of another one.
+// joinable are the chats that became a part of another one and have something to move, or nothing at all. Others wait
+// for what is still to be sent, perhaps for months.
+const joinable = `SELECT device_id, from_chat, to_chat FROM chat_join j
+	WHERE EXISTS (SELECT 1 FROM message m WHERE m.device_id = j.device_id AND m.chat_id = j.from_chat
+		AND m.status NOT IN ('queued', 'sending', 'scheduled'))
+	OR NOT EXISTS (SELECT 1 FROM message m WHERE m.device_id = j.device_id AND m.chat_id = j.from_chat) LIMIT $1 + 0`
+
+// JoinChats moves the messages of chats that became a part of another one, as far as they were sent.
 func (t Table) JoinChats(ctx context.Context) error {
 	type join struct {
 		device   postern.DeviceID
 		from, to string
 	}
 	var list []join
-	err := t.db.Rows(ctx, `SELECT device_id, from_chat, to_chat FROM chat_join LIMIT $1 + 0`, []any{erasures},
+	err := t.db.Rows(ctx, joinable, []any{erasures},
 		func(r *sql.Rows) error {
 			var j join
 			err := r.Scan(&j.device, &j.from, &j.to)

@@ -62,6 +62,47 @@ func fill(t *testing.T, s *store.Store) {
 
 // People are found by a part of any of their names, newest first, among those whom the chosen devices know.
 func TestContactsAreFoundByName(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		for _, tt := range []struct {
+			text  string
+			only  []postern.DeviceID
+			after string
+			want  []postern.ContactID
+		}{
+			{"LOVE", nil, "", []postern.ContactID{"ctc_3", "ctc_1"}},
+			{"LOVE", nil, "ctc_3", []postern.ContactID{"ctc_1"}},
+			{"love", []postern.DeviceID{"dev_2"}, "", []postern.ContactID{"ctc_3"}},
+			{"love", []postern.DeviceID{"dev_1", "dev_2"}, "", []postern.ContactID{"ctc_3", "ctc_1"}},
+			{"love", []postern.DeviceID{}, "", nil},
+			{"hopper", nil, "", []postern.ContactID{"ctc_3"}},
+			{"hopper", []postern.DeviceID{"dev_1"}, "", []postern.ContactID{"ctc_3"}},
+			{"hopper", []postern.DeviceID{"dev_2"}, "", nil},    // another account's address book
+			{"baker st", nil, "", []postern.ContactID{"ctc_2"}}, // by the other name of an entry
+			{"countess", nil, "", nil},                          // of a device that does not know the person
+			{"ada", nil, "", []postern.ContactID{"ctc_1"}},
+			{"Änne_b", nil, "", []postern.ContactID{"ctc_2"}},
+			{"100% ", nil, "", []postern.ContactID{"ctc_2"}},
+			{"a%l", nil, "", nil},
+			{"a_a", nil, "", nil},
+			{"nobody", nil, "", nil},
+		} {
+			list, err := contacts.Of(s).List(t.Context(), contacts.Query{
+				WorkspaceID: "ws_1", Only: tt.only, Text: tt.text, Page: store.Page{Limit: 10, After: tt.after},
+			})
+			check(t, err)
+			var ids []postern.ContactID
+			for _, c := range list {
+				ids = append(ids, c.ID)
+			}
+			if !slices.Equal(ids, tt.want) {
+				t.Errorf("%q of %v after %q: %v, want %v", tt.text, tt.only, tt.after, ids, tt.want)
+			}
+		}
+	})
+}
+
+// onEach runs a test on both databases, with what fill adds.
+func onEach(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	t.Parallel()
 	for name, url := range map[string]func() string{
 		"sqlite": func() string { return "" }, "postgres": func() string { return migrated.URL(t) },
@@ -73,41 +114,7 @@ func TestContactsAreFoundByName(t *testing.T) {
 			check(t, err)
 			t.Cleanup(func() { check(t, s.Close()) })
 			fill(t, s)
-			for _, tt := range []struct {
-				text  string
-				only  []postern.DeviceID
-				after string
-				want  []postern.ContactID
-			}{
-				{"LOVE", nil, "", []postern.ContactID{"ctc_3", "ctc_1"}},
-				{"LOVE", nil, "ctc_3", []postern.ContactID{"ctc_1"}},
-				{"love", []postern.DeviceID{"dev_2"}, "", []postern.ContactID{"ctc_3"}},
-				{"love", []postern.DeviceID{"dev_1", "dev_2"}, "", []postern.ContactID{"ctc_3", "ctc_1"}},
-				{"love", []postern.DeviceID{}, "", nil},
-				{"hopper", nil, "", []postern.ContactID{"ctc_3"}},
-				{"hopper", []postern.DeviceID{"dev_1"}, "", []postern.ContactID{"ctc_3"}},
-				{"hopper", []postern.DeviceID{"dev_2"}, "", nil},    // another account's address book
-				{"baker st", nil, "", []postern.ContactID{"ctc_2"}}, // by the other name of an entry
-				{"countess", nil, "", nil},                          // of a device that does not know the person
-				{"ada", nil, "", []postern.ContactID{"ctc_1"}},
-				{"Änne_b", nil, "", []postern.ContactID{"ctc_2"}},
-				{"100% ", nil, "", []postern.ContactID{"ctc_2"}},
-				{"a%l", nil, "", nil},
-				{"a_a", nil, "", nil},
-				{"nobody", nil, "", nil},
-			} {
-				list, err := contacts.Of(s).List(t.Context(), contacts.Query{
-					WorkspaceID: "ws_1", Only: tt.only, Text: tt.text, Page: store.Page{Limit: 10, After: tt.after},
-				})
-				check(t, err)
-				var ids []postern.ContactID
-				for _, c := range list {
-					ids = append(ids, c.ID)
-				}
-				if !slices.Equal(ids, tt.want) {
-					t.Errorf("%q of %v after %q: %v, want %v", tt.text, tt.only, tt.after, ids, tt.want)
-				}
-			}
+			test(t, s)
 		})
 	}
 }
