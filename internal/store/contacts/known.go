@@ -40,6 +40,9 @@ func (t Table) List(ctx context.Context, q Query) (list []postern.KnownContact, 
 	return t.named(ctx, q, ids)
 }
 
+// behindAll is behind the id of every contact. A page that begins at a place is found in the index by it.
+const behindAll = "zz"
+
 // page returns the ids of contacts, newest first.
 func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 	only := q.Only
@@ -57,11 +60,11 @@ func (t Table) page(ctx context.Context, q Query) (ids []string, err error) {
 		return t.called(ctx, q, only)
 	case only == nil:
 		return t.ids(ctx, `SELECT id FROM contact WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0
-			AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit)
+			AND id < $2 ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, cmp.Or(q.After, behindAll), q.Limit)
 	}
 	for _, device := range only {
-		some, err := t.ids(ctx, `SELECT contact_id FROM contact_device WHERE device_id = $1 AND ($2 = '' OR contact_id < $2)
-			ORDER BY contact_id DESC LIMIT $3 + 0`, device, q.After, q.Limit)
+		some, err := t.ids(ctx, `SELECT contact_id FROM contact_device WHERE device_id = $1 AND contact_id < $2
+			ORDER BY contact_id DESC LIMIT $3 + 0`, device, cmp.Or(q.After, behindAll), q.Limit)
 		if err != nil {
 			return nil, err
 		}
@@ -96,12 +99,12 @@ func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (id
 		WHERE b.name`
 	part := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Text) + "%"
 	return t.ids(ctx, `SELECT id FROM (SELECT id, push_name, business_name FROM contact
-			WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0 AND ($2 = '' OR id < $2)
+			WHERE workspace_id = $1 AND merged_into = '' AND erased_at = 0 AND id < $2
 			ORDER BY id DESC LIMIT $5 + 0) AS newest
 		WHERE ($6 = 'null' OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
 			AND d.device_id IN `+t.db.InList(6)+`)) AND (push_name`+like+` OR business_name`+like+`
 			OR id IN (`+entries+like+`))
-		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, q.After, q.Limit, part, Searched, string(devices), searchedEntries)
+		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, cmp.Or(q.After, behindAll), q.Limit, part, Searched, string(devices), searchedEntries)
 }
 
 func (t Table) ids(ctx context.Context, query string, args ...any) (ids []string, err error) {
