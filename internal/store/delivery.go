@@ -392,7 +392,7 @@ func (s Deliveries) NextInLine(ctx context.Context, endpoint postern.EndpointID,
 	now postern.Time,
 ) (at postern.Time, ok bool, err error) {
 	err = s.db.Row(ctx, `SELECT coalesce(min(first_attempt_at), 0) FROM delivery WHERE endpoint_id = $1 AND chat <> ''
-		AND status = 'pending' AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
+		AND status = 'pending' AND first_attempt_at > 0 AND first_attempt_at > $2`, []any{endpoint, now.Add(-lineWait)}, &at)
 	return at.Add(lineWait), at != 0, err
 }
 

@@ -87,9 +87,21 @@ func (s Media) Waiting(ctx context.Context, device postern.DeviceID, limit int) 
 // Fetching returns the files to send that are not fetched yet: up to perWorkspace of each
 // workspace and limit in all, in the order of the time at which that is to be tried.
 func (s Media) Fetching(ctx context.Context, perWorkspace, limit int) ([]MediaRow, error) {
-	return s.list(ctx, `id IN (SELECT f.id FROM (SELECT id, next_at, row_number() OVER (PARTITION BY workspace_id
-		ORDER BY next_at, id) AS place FROM media WHERE status = 'pending' AND message_id = '') AS f
-		WHERE f.place <= $1 ORDER BY f.next_at LIMIT $2 + 0) ORDER BY next_at`, perWorkspace, limit)
+	return s.list(ctx, `id IN (`+s.firstToSend()+`) ORDER BY next_at, id LIMIT $2 + 0`, perWorkspace, limit)
+}
+
+// firstToSend selects the first $1 files of each workspace that are not fetched yet. It goes from workspace to workspace
+// in their index, however many files each of them has.
+func (s Media) firstToSend() string {
+	const toSend = `media k WHERE k.status = 'pending' AND k.message_id = ''`
+	const spaces = `WITH RECURSIVE spaces (id) AS (SELECT min(k.workspace_id) FROM ` + toSend + `
+		UNION ALL SELECT (SELECT min(k.workspace_id) FROM ` + toSend + ` AND k.workspace_id > spaces.id)
+		FROM spaces WHERE id IS NOT NULL) SELECT f.id FROM spaces `
+	const first = `(SELECT k.id FROM ` + toSend + ` AND k.workspace_id = spaces.id ORDER BY k.next_at, k.id LIMIT $1 + 0)`
+	if s.db.Postgres() {
+		return spaces + `CROSS JOIN LATERAL ` + first + ` AS f`
+	}
+	return spaces + `CROSS JOIN media f WHERE f.id IN ` + first
 }
 
 func (s Media) list(ctx context.Context, where string, args ...any) (list []MediaRow, err error) {

@@ -84,16 +84,35 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		_, err := db.Deliveries.Due(t.Context(), "e", testNow, false, 9)
 		return err
 	}
+	toSend := func() error {
+		_, err := db.Media.Fetching(t.Context(), 4, 64)
+		return err
+	}
+	received := func() error {
+		_, err := db.Media.Waiting(t.Context(), "d", 64)
+		return err
+	}
+	line := func() error {
+		_, _, err := db.Deliveries.NextInLine(t.Context(), "e", testNow)
+		return err
+	}
 	for name, tt := range map[string]struct {
 		read func() error
 		want []string
 	}{
-		"repeating": {repeating, []string{"INDEX message_repeat (device_id=?"}},
-		"waiting":   {waiting, []string{"INDEX message_queue (device_id=? AND lane=?)"}},
-		"answering": {next(Answering), []string{lately}},
-		"known":     {next(Known), []string{lately, known}},
-		"fresh":     {next(Fresh), []string{lately, known}},
-		"in a chat": {inChat, []string{"INDEX message_network (device_id=? AND network_id=?"}},
+		"files to send": {toSend, []string{
+			"SEARCH k USING COVERING INDEX media_to_send (workspace_id>?)",
+			"SEARCH f USING COVERING INDEX sqlite_autoindex_media_1 (id=?)",
+			"SEARCH k USING COVERING INDEX media_to_send (workspace_id=?)",
+		}},
+		"received files": {received, []string{"INDEX media_received (device_id=?)"}},
+		"line":           {line, []string{"INDEX delivery_line (endpoint_id=? AND first_attempt_at>?)"}},
+		"repeating":      {repeating, []string{"INDEX message_repeat (device_id=?"}},
+		"waiting":        {waiting, []string{"INDEX message_queue (device_id=? AND lane=?)"}},
+		"answering":      {next(Answering), []string{lately}},
+		"known":          {next(Known), []string{lately, known}},
+		"fresh":          {next(Fresh), []string{lately, known}},
+		"in a chat":      {inChat, []string{"INDEX message_network (device_id=? AND network_id=?"}},
 		"starts": {starts, []string{
 			"SEARCH i USING INDEX message_chat (device_id=? AND chat_id=? AND direction=?)", "SEARCH j USING PRIMARY KEY",
 		}},

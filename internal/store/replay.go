@@ -149,17 +149,35 @@ func (s Replays) end(ctx context.Context, id postern.ReplayID, now postern.Time)
 }
 
 // replayed returns the next events of a replay and the position up to which the log was
-// read for them. One call reads a bounded part of the log.
+// read for them. One call reads a bounded part of the log: a short one at first, which is enough unless few events are
+// wanted.
 func (s Replays) replayed(ctx context.Context, r postern.Replay,
 	e postern.Endpoint,
 ) (list []loggedEvent, upTo int64, err error) {
-	upTo, n, err := Events(s).scan(ctx, r.WorkspaceID, r.Position, logScan)
-	if err != nil {
-		return nil, 0, err
+	for _, most := range []int{4 * replayChunk, logScan} {
+		upTo, n, err := Events(s).scan(ctx, r.WorkspaceID, r.Position, most)
+		if err != nil {
+			return nil, 0, err
+		}
+		end := n < most || upTo > r.Last // of the log or of the replay
+		if end {
+			upTo = r.Last
+		}
+		list, err = s.wantedBy(ctx, r, e, upTo)
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case len(list) == replayChunk:
+			return list, list[replayChunk-1].position, nil
+		case end || most == logScan:
+			return list, upTo, nil
+		}
 	}
-	if n < logScan || upTo > r.Last { // the end of the log or of the replay was reached
-		upTo = r.Last
-	}
+	return list, upTo, nil
+}
+
+// wantedBy returns the first events of a replay up to a position, at most a chunk.
+func (s Replays) wantedBy(ctx context.Context, r postern.Replay, e postern.Endpoint, upTo int64) (list []loggedEvent, err error) {
 	err = s.db.Rows(ctx, `SELECT position, id, device_id, type FROM event e WHERE workspace_id = $1 AND position > $2
 		AND position <= $3 AND created_at >= $4 AND (CAST($5 AS BIGINT) = 0 OR created_at < $5) AND length(body) > 0
 		AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = $7 AND d.position = e.position
@@ -178,9 +196,9 @@ func (s Replays) replayed(ctx context.Context, r postern.Replay,
 			return nil
 		})
 	if errors.Is(err, errPageFull) {
-		return list, list[replayChunk-1].position, nil
+		return list, nil
 	}
-	return list, upTo, err
+	return list, err
 }
 
 // queueReplay queues a chunk of a replay.
