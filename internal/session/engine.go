@@ -326,12 +326,31 @@ func (e *Engine) maintain(ctx context.Context) error {
 	}
 }
 
+// chunksAtOnce is how many chunks of one kind are removed before others get their turn.
+const chunksAtOnce = 20
+
+// someChunks calls remove while there is more, at most [chunksAtOnce] times.
+func someChunks(ctx context.Context, remove func() (more bool, err error)) error {
+	for range chunksAtOnce {
+		if more, err := remove(); err != nil || !more || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *Engine) maintainOnce(ctx context.Context) error {
 	e.forgetPacers()
 	now := e.db.Now()
-	_, expired := e.db.Outbox.Expire(ctx, now, expireChunk)
+	expired := someChunks(ctx, func() (bool, error) {
+		n, err := e.db.Outbox.Expire(ctx, now, expireChunk)
+		return n == expireChunk, err
+	})
 	failed := e.db.Outbox.FailUnsendable(ctx, now)
-	_, forgot := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
+	forgot := someChunks(ctx, func() (bool, error) {
+		n, err := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
+		return n > 0, err
+	})
 	_, removed := e.g.Sessions.Requests().Remove(ctx, now)
 	return errors.Join(expired, failed, forgot, removed, e.g.Sessions.ForgetChecks(ctx), e.g.Sessions.LiftLimits(ctx),
 		e.g.Sessions.ReportUnseen(ctx),

@@ -66,10 +66,12 @@ func (e *Engine) unlinkDeleted(ctx context.Context, d *postern.Device) bool {
 func (e *Engine) purge(ctx context.Context, id postern.DeviceID) (purged store.Purged, err error) {
 	var at store.PurgePlace
 	for {
+		began := time.Now()
 		purged, err = e.db.Devices.Purge(ctx, id, &at)
 		if err != nil || purged != store.PurgeMore || ctx.Err() != nil {
 			return purged, err
 		}
+		_ = postern.Sleep(ctx, time.Since(began)) // others write, too
 	}
 }
 

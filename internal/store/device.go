@@ -473,11 +473,11 @@ func (s Devices) Purge(ctx context.Context, id postern.DeviceID, at *PurgePlace)
 				return err
 			}
 		}
-		if found, err := purgeContacts(t, id); err != nil || found {
+		more := false
+		if next.contact, more, err = purgeContacts(t, id, at.contact); err != nil || more {
 			return err
 		}
-		var more bool
-		if next, more, err = at.emptyEvents(t, id); err != nil || more {
+		if next, more, err = next.emptyEvents(t, id); err != nil || more {
 			return err
 		}
 		purged, err = next.purgeRow(t, id)
@@ -509,30 +509,36 @@ func (s Devices) failAll(ctx context.Context, id postern.DeviceID, at postern.Ti
 	return s.failQueued(ctx, id, at)
 }
 
-// purgeContacts removes a chunk of the contacts that no other device knows.
-func purgeContacts(t *db.Tx, id postern.DeviceID) (found bool, err error) {
+// behindContacts is behind the id of every contact.
+const behindContacts postern.ContactID = "zz"
+
+// purgeContacts removes a chunk of the contacts behind one that no other device knows.
+func purgeContacts(t *db.Tx, id postern.DeviceID, after postern.ContactID) (last postern.ContactID, more bool, err error) {
 	var ids []postern.ContactID
-	err = t.Rows(`SELECT c.contact_id FROM contact_device c WHERE c.device_id = $1 AND NOT EXISTS (SELECT 1
-		FROM contact_device o WHERE o.contact_id = c.contact_id AND o.device_id <> $1) LIMIT $2 + 0`, []any{id, purgeChunk},
+	last = after
+	err = t.Rows(`SELECT c.contact_id FROM contact_device c WHERE c.device_id = $1 AND c.contact_id > $3 AND NOT EXISTS
+		(SELECT 1 FROM contact_device o WHERE o.contact_id = c.contact_id AND o.device_id <> $1)
+		ORDER BY c.contact_id LIMIT $2 + 0`, []any{id, purgeChunk, after},
 		func(r *sql.Rows) error {
-			var contact postern.ContactID
-			err := r.Scan(&contact)
-			ids = append(ids, contact)
+			err := r.Scan(&last)
+			ids = append(ids, last)
 			return err
 		})
 	if err != nil || len(ids) == 0 {
-		return false, err
+		return behindContacts, false, err
 	}
 	list := asJSON(ids)
-	return true, errors.Join(
+	return last, true, errors.Join(
 		t.Exec(`DELETE FROM contact_key WHERE contact_id IN `+t.InList(1), list),
 		t.Exec(`DELETE FROM contact_device WHERE contact_id IN `+t.InList(1), list),
 		t.Exec(`DELETE FROM contact WHERE merged_into <> '' AND merged_into IN `+t.InList(1), list),
 		t.Exec(`DELETE FROM contact WHERE id IN `+t.InList(1), list))
 }
 
-// PurgePlace is how far a purge has come through the events of a device. The zero value is before the first one.
+// PurgePlace is how far a purge has come through the contacts and the events of a device. The zero value is before the
+// first of them.
 type PurgePlace struct {
+	contact  postern.ContactID
 	position int64
 	waits    bool // an event before the position is still awaited
 }
