@@ -190,7 +190,7 @@ func (s Devices) Queued(
 ) (map[postern.DeviceID]int, error) {
 	queued := map[postern.DeviceID]int{}
 	err := s.db.Rows(ctx, `SELECT id, waiting FROM (SELECT d.id, (SELECT count(*) FROM (SELECT 1 AS one FROM message m
-			WHERE m.device_id = d.id AND m.status IN ('queued', 'sending') LIMIT $3 + 0) AS counted) AS waiting
+			WHERE m.device_id = d.id AND m.status IN ('queued', 'sending') AND m.about = '' LIMIT $3 + 0) AS counted) AS waiting
 		FROM device d WHERE d.workspace_id = $1 AND d.deleted_at = 0 AND (CAST($2 AS TEXT) = '' OR d.id = $2)) AS queue
 		WHERE waiting > 0`,
 		[]any{ws, id, postern.MaxQueued}, func(r *sql.Rows) error {

@@ -206,8 +206,19 @@ func TestAChatWaitsInOneLane(t *testing.T) {
 		wantLanes(t, db, d, "b c e f", "a d", "")
 		o := QueueAction{Action: outbound(d)}
 		o.Action.About, o.Action.ChatID, o.Action.Content = "x", "+3", postern.Content{Kind: postern.KindReaction, Text: "g"}
+		queued := func() int {
+			n, err := db.Devices.Queued(t.Context(), d.WorkspaceID, d.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n[d.ID]
+		}
+		before := queued()
 		if err := db.Messages.QueueAction(t.Context(), o); err != nil {
 			t.Fatal(err)
+		}
+		if n := queued(); n != before {
+			t.Errorf("with an action, %d messages are queued, want %d", n, before)
 		}
 		wantLanes(t, db, d, "b c e f g", "a d", "")
 	})

@@ -92,6 +92,10 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		_, err := db.Media.Waiting(t.Context(), "d", 64)
 		return err
 	}
+	queued := func() error {
+		_, err := db.Devices.Queued(t.Context(), "w", "")
+		return err
+	}
 	line := func() error {
 		_, _, err := db.Deliveries.NextInLine(t.Context(), "e", testNow)
 		return err
@@ -105,6 +109,7 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 			"SEARCH f USING COVERING INDEX sqlite_autoindex_media_1 (id=?)",
 			"SEARCH k USING COVERING INDEX media_to_send (workspace_id=?)",
 		}},
+		"queued":         {queued, []string{"SEARCH m USING COVERING INDEX message_queue (device_id=?)"}},
 		"received files": {received, []string{"INDEX media_received (device_id=?)"}},
 		"line":           {line, []string{"INDEX delivery_line (endpoint_id=? AND first_attempt_at>?)"}},
 		"repeating":      {repeating, []string{"INDEX message_repeat (device_id=?"}},
