@@ -20,6 +20,14 @@ type Paging struct {
 	Cursor string `query:"cursor" doc:"The nextCursor of the previous page."`
 }
 
+// PagingOfAll are the parameters of lists that are returned whole unless a limit is named.
+type PagingOfAll struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return; all by default, as far as 1 MiB has room for them." example:"50"`
+	Cursor string `query:"cursor" doc:"The nextCursor of the previous page."`
+}
+
+func (p PagingOfAll) page() paging.Page { return paging.Page{Cursor: p.Cursor, Limit: p.Limit} }
+
 func (p Paging) page() paging.Page { return paging.Page{Cursor: p.Cursor, Limit: p.Limit} }
 
 type output[T any] struct{ Body T }
@@ -72,6 +80,16 @@ func answerMade[T any](c gateway.Created[T], err error, where func(T) string) (*
 		return nil, err
 	}
 	return &made[T]{where(c.Value), out.Replayed, out.Body}, nil
+}
+
+// wholePage cuts a list that was read as a whole.
+func wholePage[T any](
+	g *gateway.Gateway, q *request, kind string, list []T, p paging.Page, err error,
+) (paging.List[T], error) {
+	if err != nil {
+		return paging.List[T]{}, err
+	}
+	return gateway.WholePage(g, q.caller, kind, list, p)
 }
 
 func answerList[T any](l paging.List[T], err error) (*output[List[T]], error) {

@@ -90,17 +90,22 @@ func (h chats) mute(ctx context.Context, q *request, in *muteInput) (*output[pos
 }
 
 type labelsInput struct {
+	PagingOfAll
+
 	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
 // Labels are the labels of an account.
 type Labels struct {
 	Data []postern.Label `json:"data" nullable:"false" doc:"The labels, by name."`
+
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
 }
 
 func (h labels) list(ctx context.Context, q *request, in *labelsInput) (*output[Labels], error) {
 	list, err := h.gateway.Labels.List(ctx, q.caller, in.ID)
-	return answer(Labels{list}, err)
+	l, err := wholePage(h.gateway, q, "labels "+string(in.ID), list, in.page(), err)
+	return answer(Labels{l.Data, postern.Maybe(l.Next)}, err)
 }
 
 type createLabelInput struct {
@@ -167,17 +172,22 @@ func (h labels) take(ctx context.Context, q *request, in *LabelOfChat) (*output[
 }
 
 type channelsInput struct {
+	PagingOfAll
+
 	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
 // Channels are the channels that an account follows.
 type Channels struct {
 	Data []postern.Channel `json:"data" nullable:"false" doc:"The channels, in the network's order."`
+
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
 }
 
 func (h chats) channels(ctx context.Context, q *request, in *channelsInput) (*output[Channels], error) {
 	list, err := h.gateway.Channels.List(ctx, q.caller, in.ID)
-	return answer(Channels{list}, err)
+	l, err := wholePage(h.gateway, q, "channels "+string(in.ID), list, in.page(), err)
+	return answer(Channels{l.Data, postern.Maybe(l.Next)}, err)
 }
 
 // OneChannel names a channel.

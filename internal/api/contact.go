@@ -76,17 +76,23 @@ func (h contacts) picture(ctx context.Context, q *request, in *contactPictureInp
 }
 
 type blockedInput struct {
+	PagingOfAll
+
 	ID postern.DeviceID `path:"id" doc:"Id of the device." example:"dev_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
 }
 
 // BlockedContacts are the people whom an account has blocked.
 type BlockedContacts struct {
 	Data []postern.BlockedContact `json:"data" nullable:"false" doc:"The people, in the order of the network."`
+
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
 }
 
 func (h contacts) blocked(ctx context.Context, q *request, in *blockedInput) (*output[BlockedContacts], error) {
 	list, err := h.gateway.Contacts.Blocked(ctx, q.caller, in.ID)
-	return answer(BlockedContacts{append([]postern.BlockedContact{}, list...)}, err)
+	list = append([]postern.BlockedContact{}, list...)
+	l, err := wholePage(h.gateway, q, "blocked "+string(in.ID), list, in.page(), err)
+	return answer(BlockedContacts{l.Data, postern.Maybe(l.Next)}, err)
 }
 
 type blockInput struct {

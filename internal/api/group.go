@@ -61,11 +61,19 @@ func (h groups) get(ctx context.Context, q *request, in *OneGroup) (*output[post
 // Subgroups are the groups of a community.
 type Subgroups struct {
 	Data []postern.Subgroup `json:"data" nullable:"false" doc:"The groups, in the network's order."`
+
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
 }
 
-func (h groups) subgroups(ctx context.Context, q *request, in *OneGroup) (*output[Subgroups], error) {
+type ofGroupInput struct {
+	OneGroup
+	PagingOfAll
+}
+
+func (h groups) subgroups(ctx context.Context, q *request, in *ofGroupInput) (*output[Subgroups], error) {
 	list, err := h.gateway.Groups.Subgroups(ctx, q.caller, in.ID, in.ChatID)
-	return answer(Subgroups{list}, err)
+	l, err := wholePage(h.gateway, q, "subgroups "+string(in.ID)+in.ChatID, list, in.page(), err)
+	return answer(Subgroups{l.Data, postern.Maybe(l.Next)}, err)
 }
 
 // OneSubgroup names a group of a community.
@@ -193,11 +201,14 @@ func (h groups) resetInvite(ctx context.Context, q *request, in *groupActInput) 
 // JoinRequests are those who want to join a group.
 type JoinRequests struct {
 	Data []postern.JoinRequest `json:"data" nullable:"false" doc:"The people who wait, in the network's order."`
+
+	NextCursor postern.Maybe `json:"nextCursor" nullable:"true" doc:"Pass this as cursor to get the next page; null on the last page."`
 }
 
-func (h groups) requests(ctx context.Context, q *request, in *OneGroup) (*output[JoinRequests], error) {
+func (h groups) requests(ctx context.Context, q *request, in *ofGroupInput) (*output[JoinRequests], error) {
 	list, err := h.gateway.Groups.Requests(ctx, q.caller, in.ID, in.ChatID)
-	return answer(JoinRequests{list}, err)
+	l, err := wholePage(h.gateway, q, "requests "+string(in.ID)+in.ChatID, list, in.page(), err)
+	return answer(JoinRequests{l.Data, postern.Maybe(l.Next)}, err)
 }
 
 type answersInput struct {

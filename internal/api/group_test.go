@@ -18,7 +18,7 @@ const aGroup = "/groups/group:120363041234567890"
 
 const aChannel = "/channels/channel:120363041234567890"
 
-// theChannel is the only channel here.
+// theChannel is the channel that is followed and unfollowed here.
 func theChannel() postern.Channel {
 	return postern.Channel{
 		ChatID: "channel:120363041234567890", Name: "Opening hours", Description: "When our shops are open", Followers: 250,
@@ -55,11 +55,11 @@ func grouped(t *tenant) string {
 	return id
 }
 
-// labeled makes a label of a device, and puts it on a chat.
+// labeled makes two labels of a device, and puts one on a chat.
 func labeled(t *tenant, id string) {
-	label := postern.Label{ID: "5", Name: "New customer", Color: 3}
+	label, other := postern.Label{ID: "5", Name: "New customer", Color: 3}, postern.Label{ID: "6", Name: "Paid", Color: 4}
 	err := t.g.Sessions.SetLabels(t.t.Context(), postern.DeviceID(id), postern.LabelChanges{
-		Labels: []postern.LabelEdit{{Label: label}}, Chats: []postern.ChatLabel{{ChatID: "+15551234567", LabelID: "5", On: true}},
+		Labels: []postern.LabelEdit{{Label: label}, {Label: other}}, Chats: []postern.ChatLabel{{ChatID: "+15551234567", LabelID: "5", On: true}},
 	})
 	if err != nil {
 		t.t.Fatal(err)
@@ -109,7 +109,10 @@ func answerGroup(r asks.Request) asks.Outcome {
 			{PhoneNumber: "+15551234567", Exists: true, NetworkNumber: "+15551234567", LID: "lid:123456789012345"},
 		}
 	case gateway.ListChannels:
-		output = []postern.Channel{theChannel()}
+		output = []postern.Channel{theChannel(), {
+			ChatID: "channel:120363041234567891", Name: "Offers", Followers: 80, Role: postern.ChannelOwner,
+			URL: "https://chat.example.com/channel/0029VaJt3mHkq0s7c9oWf3", CreatedAt: 1795251600000,
+		}}
 	case gateway.FollowChannel:
 		output = theChannel()
 	case gateway.ShowTyping, gateway.RejectCall, gateway.AskHistory, gateway.ChangeChat, gateway.UnfollowChannel, gateway.ChangeBlocked:
@@ -117,7 +120,10 @@ func answerGroup(r asks.Request) asks.Outcome {
 	case gateway.ChangeLabel:
 		output = postern.Label{ID: "5", Name: "New customer", Color: 3}
 	case gateway.ListBlocked:
-		output = []postern.BlockedContact{{ChatID: "+15551234567", PhoneNumber: "+15551234567", LID: "lid:123456789012345"}}
+		output = []postern.BlockedContact{
+			{ChatID: "+15551234567", PhoneNumber: "+15551234567", LID: "lid:123456789012345"},
+			{ChatID: "lid:123456789012347", LID: "lid:123456789012347"},
+		}
 	case gateway.ContactPicture:
 		output = gateway.Picture{ID: "1", Bytes: jpegFile()}
 	case gateway.GetProfile, gateway.ChangeProfile:
@@ -136,11 +142,16 @@ func answerGroup(r asks.Request) asks.Outcome {
 	case gateway.GroupInvite:
 		output = gateway.Invitation{URL: "https://chat.example.com/Jt3mHkq0s7c9oWf2Yv1xZb"}
 	case gateway.GroupRequests:
-		output = []postern.JoinRequest{{LID: who.LID, RequestedAt: 1795251600000}}
+		output = []postern.JoinRequest{
+			{LID: who.LID, RequestedAt: 1795251600000}, {LID: "lid:123456789012347", RequestedAt: 1795251600000},
+		}
 	case gateway.GroupPicture:
 		output = gateway.Picture{ID: "1", Bytes: jpegFile()}
 	case gateway.GroupSubgroups:
-		output = []postern.Subgroup{{ChatID: "group:120363041234567891", Subject: "Support", Kind: postern.AnnouncementsGroup}}
+		output = []postern.Subgroup{
+			{ChatID: "group:120363041234567891", Subject: "Support", Kind: postern.AnnouncementsGroup},
+			{ChatID: "group:120363041234567892", Subject: "Sales", Kind: postern.PlainGroup},
+		}
 	case gateway.GroupLeave, gateway.GroupSetPicture, gateway.GroupLink:
 		output = struct{}{}
 	case gateway.GroupJoin:

@@ -60,6 +60,9 @@ func pages() map[string]func(t *tenant) (target string) {
 		}
 	}
 	sent := func(t *tenant) string { _, id := message(t); return id }
+	ofMember := func(path string) func(*tenant) string {
+		return func(t *tenant) string { return "/v1/devices/" + member(t) + path }
+	}
 	return map[string]func(*tenant) string{
 		"listDevices": two(connected, "/v1/devices"), "listWebhooks": two(webhook, "/v1/webhooks"),
 		"listMessages": two(sent, "/v1/messages"), "listEvents": two(connected, "/v1/events"),
@@ -86,6 +89,8 @@ func pages() map[string]func(t *tenant) (target string) {
 			}
 			return "/v1/devices/" + id + "/groups"
 		},
+		"listLabels": ofMember("/labels"), "listChannels": ofMember("/channels"), "listBlocked": ofMember("/blocked"),
+		"listSubgroups": ofMember(aGroup + "/subgroups"), "listJoinRequests": ofMember(aGroup + "/requests"),
 		"getMessageTimeline": func(t *tenant) string { _, id := message(t); return "/v1/messages/" + id + "/timeline" },
 		"getMessageReceipts": func(t *tenant) string { return "/v1/messages/" + confirmedInGroup(t) + "/receipts" },
 		"listDeliveries": func(t *tenant) string {

@@ -96,6 +96,13 @@ type core struct {
 	linkRate *throttle.Limit // limits the link attempts of each device
 }
 
+// WholePage cuts a list that the caller has read into pages; see [paging.Whole].
+func WholePage[T any](
+	g *Gateway, c access.Caller, kind string, list []T, p paging.Page,
+) (paging.List[T], error) {
+	return paging.Whole(g.core.cursors, c.Workspace(), kind, list, p)
+}
+
 // Confirm refuses a member who has not entered the password again, or who has not signed
 // in again if the account has no password. Package people provides it.
 type Confirm func(ctx context.Context, c access.Caller, password string) error

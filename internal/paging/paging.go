@@ -94,6 +94,25 @@ func Cut[T any](c Cursors, ws postern.WorkspaceID, kind string, list []T, rows i
 	return List[T]{list, c.At(ws, kind, place(list[n-1]))}
 }
 
+// Whole cuts a list that is there as a whole, and has no places of its own, into pages by the numbers of its entries. A
+// page that names no limit has all that [MaxBytes] has room for.
+func Whole[T any](c Cursors, ws postern.WorkspaceID, kind string, list []T, p Page) (List[T], error) {
+	from, err := c.Number(ws, kind, p.Cursor)
+	if err != nil {
+		return List[T]{}, err
+	}
+	rest := list[min(from, int64(len(list))):]
+	most := len(rest)
+	if p.Limit > 0 {
+		most = min(most, p.Limit)
+	}
+	n := Fit(rest[:most], MaxBytes)
+	if n == len(rest) {
+		return List[T]{Data: rest}, nil
+	}
+	return List[T]{rest[:n], c.At(ws, kind, strconv.FormatInt(from+int64(n), 10))}, nil
+}
+
 // bounded is an entry that knows how many bytes its JSON has at most.
 type bounded interface{ JSONBound() int }
 
