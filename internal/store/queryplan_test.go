@@ -109,11 +109,11 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 			"SEARCH f USING COVERING INDEX sqlite_autoindex_media_1 (id=?)",
 			"SEARCH k USING COVERING INDEX media_to_send (workspace_id=?)",
 		}},
-		"queued":         {queued, []string{"SEARCH m USING COVERING INDEX message_queue (device_id=?)"}},
+		"queued":         {queued, []string{"SEARCH m USING COVERING INDEX message_unsent (device_id=?)"}},
 		"received files": {received, []string{"INDEX media_received (device_id=?)"}},
 		"line":           {line, []string{"INDEX delivery_line (endpoint_id=? AND first_attempt_at>?)"}},
 		"repeating":      {repeating, []string{"INDEX message_repeat (device_id=?"}},
-		"waiting":        {waiting, []string{"INDEX message_queue (device_id=? AND lane=?)"}},
+		"waiting":        {waiting, []string{"INDEX message_unsent (device_id=? AND lane=?)"}},
 		"answering":      {next(Answering), []string{lately}},
 		"known":          {next(Known), []string{lately, known}},
 		"fresh":          {next(Fresh), []string{lately, known}},
@@ -131,12 +131,12 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		readPosition:  "SEARCH w USING COVERING INDEX message_queue (device_id=? AND lane=? AND n<?)",
+		readPosition:  "SEARCH w USING COVERING INDEX message_unsent (device_id=? AND lane=? AND n<?)",
 		readActions:   "USING INDEX message_about (device_id=? AND about=?)",
 		readEvents:    "USING INDEX event_message (message_id=?)",
 		readLastPosts: "USING INDEX delivery_event (event_id=?)",
-		unsendable:    "SEARCH message USING INDEX message_queue (device_id=?",
-		withQueue:     "SEARCH message USING COVERING INDEX message_queue (device_id>?",
+		unsendable:    "SEARCH message USING INDEX message_unsent (device_id=?",
+		withQueue:     "SEARCH message USING COVERING INDEX message_unsent (device_id>?",
 	} {
 		if got := plan(t, db, query); !strings.Contains(got, want) {
 			t.Errorf("the plan is %s\nwant %s", got, want)
@@ -156,8 +156,8 @@ func TestLanesAreLookedUpByIndexes(t *testing.T) {
 		return db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow)})
 	})
 	for _, want := range []string{
-		"SEARCH w USING COVERING INDEX message_queue (device_id=? AND lane=?)", // do others than normal ones wait?
-		"SEARCH m USING INDEX message_waiting (chat_id=? AND device_id=?)",     // of the chat
+		"SEARCH w USING COVERING INDEX message_unsent (device_id=? AND lane=?)", // do others than normal ones wait?
+		"SEARCH m USING INDEX message_waiting (chat_id=? AND device_id=?)",      // of the chat
 		"SEARCH message USING INDEX message_waiting (chat_id=? AND device_id=?)",
 	} {
 		if !strings.Contains(got, want) {
@@ -240,7 +240,7 @@ func TestFiguresOfTheServerHaveTheirIndexes(t *testing.T) {
 	db := engine{}.open(t)
 	for query, want := range map[string]string{
 		devicesByState:  "USING COVERING INDEX device_state",
-		messagesQueued:  "SCAN message USING COVERING INDEX message_queue", // an index of the queue only
+		messagesQueued:  "SCAN message USING COVERING INDEX message_unsent", // an index of the queue only
 		oldestQueued:    "SCAN message USING INDEX message_expiry",
 		messagesLeft:    "USING INDEX message_repeat (device_id>?)",
 		deliveriesWait:  "USING COVERING INDEX delivery_due",
@@ -278,7 +278,7 @@ func TestRowsWithAnIDAreNotSearchedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := replayOf(t, s, e, func(r *postern.Replay) { r.Last = 0 })
-	const ofChat = "INDEX message_conversation (workspace_id=? AND chat_id=? AND n>?"
+	const ofChat = "INDEX message_known (device_id=? AND chat_id=? AND n>?"
 	for _, tt := range []struct {
 		name string
 		do   func() error
