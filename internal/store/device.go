@@ -361,7 +361,7 @@ type SeenDevice struct {
 var saveSeen = newDeviceStatement("seen_device, seen_at", `UPDATE device SET last_seen_at = @seen_at
 	[FROM @rows] WHERE id = @seen_device AND status = 'connected' AND last_seen_at < @seen_at`)
 
-// Seen stores when devices that are connected were last seen.
+// Seen stores when devices were last seen. It leaves those that are not connected as they are, and no time goes back.
 func (s Devices) Seen(ctx context.Context, list []SeenDevice) error {
 	for some := range slices.Chunk(list, purgeChunk) {
 		rows := make([][]any, len(some))
@@ -455,38 +455,47 @@ const (
 // of the device until the network has answered its unlink. The calls of a purge share a place, so that none looks again
 // at what those before it have removed.
 func (s Devices) Purge(ctx context.Context, id postern.DeviceID, at *PurgePlace) (purged Purged, err error) {
-	if err := s.failAll(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
-		return PurgeMore, err
+	if !at.failed { // nothing is accepted for a deleted device
+		if err := s.failAll(ctx, id, postern.TimeOf(s.db.Now())); err != nil {
+			return PurgeMore, err
+		}
+		at.failed = true
 	}
-	next := *at
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1
-			LIMIT $2 + 0)`, id, purgeChunk)
-		if err != nil || n > 0 {
-			return errors.Join(err, lowerHistory(t))
-		}
-		if found, err := purgeFiles(t, id); err != nil || found {
-			return err
-		}
-		for _, table := range []string{"chat_timer", "chat_setting", "address_book", "label", "chat_label", "chat_note"} {
-			if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
-				return err
-			}
-		}
-		more := false
-		if next.contact, more, err = purgeContacts(t, id, at.contact); err != nil || more {
-			return err
-		}
-		if next, more, err = next.emptyEvents(t, id); err != nil || more {
-			return err
-		}
-		purged, err = next.purgeRow(t, id)
+	var next PurgePlace
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
+		next, purged, err = at.purge(t, id)
 		return err
 	}))
 	if err == nil {
 		*at = next
 	}
 	return purged, err
+}
+
+// purge deletes the chunk at a place. It may run again after a rollback, from the same place.
+func (p PurgePlace) purge(t *db.Tx, id postern.DeviceID) (next PurgePlace, purged Purged, err error) {
+	n, err := t.Changed(`DELETE FROM message WHERE id IN (SELECT id FROM message WHERE device_id = $1
+		LIMIT $2 + 0)`, id, purgeChunk)
+	if err != nil || n > 0 {
+		return p, PurgeMore, errors.Join(err, lowerHistory(t))
+	}
+	if found, err := purgeFiles(t, id); err != nil || found {
+		return p, PurgeMore, err
+	}
+	for _, table := range []string{"chat_timer", "chat_setting", "address_book", "label", "chat_label", "chat_note"} {
+		if err := t.Exec(`DELETE FROM `+table+` WHERE device_id = $1`, id); err != nil {
+			return p, PurgeMore, err
+		}
+	}
+	more := false
+	if p.contact, more, err = purgeContacts(t, id, p.contact); err != nil || more {
+		return p, PurgeMore, err
+	}
+	if p, more, err = p.emptyEvents(t, id); err != nil || more {
+		return p, PurgeMore, err
+	}
+	purged, err = p.purgeRow(t, id)
+	return p, purged, err
 }
 
 // fewScheduled selects a chunk of the scheduled messages of a device, by the index of all that are scheduled.
@@ -496,17 +505,22 @@ const fewScheduled = `SELECT id FROM message WHERE status = 'scheduled' AND send
 // device that merely has no link wait, because it may be linked again before their time comes.
 func (s Devices) failAll(ctx context.Context, id postern.DeviceID, at postern.Time) error {
 	ctx = context.WithoutCancel(ctx) // the state has changed already
-	for n := int64(1); n > 0; {
-		err := s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
-			n, err = t.Changed(`UPDATE message SET status = 'queued', queued_at = $3 WHERE id IN (`+fewScheduled+`)`,
-				id, purgeChunk, at)
+	for {
+		waits, err := s.exists(ctx, `SELECT count(*) FROM (`+fewScheduled+`) AS found`, id, 1)()
+		if err != nil {
 			return err
+		}
+		if !waits {
+			return s.failQueued(ctx, id, at)
+		}
+		err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+			return t.Exec(`UPDATE message SET status = 'queued', queued_at = $3 WHERE id IN (`+fewScheduled+`)`,
+				id, purgeChunk, at)
 		}))
 		if err != nil {
 			return err
 		}
 	}
-	return s.failQueued(ctx, id, at)
 }
 
 // behindContacts is behind the id of every contact.
@@ -538,6 +552,7 @@ func purgeContacts(t *db.Tx, id postern.DeviceID, after postern.ContactID) (last
 // PurgePlace is how far a purge has come through the contacts and the events of a device. The zero value is before the
 // first of them.
 type PurgePlace struct {
+	failed   bool // what was still to be sent has failed
 	contact  postern.ContactID
 	position int64
 	waits    bool // an event before the position is still awaited
@@ -629,7 +644,6 @@ func changeDevices(t *db.Tx, query string, args ...any) (int64, error) {
 	return t.Changed(query, args...)
 }
 
-// changeDevice is [changeDevices] for callers who do not need the number.
 // deviceStatement changes columns that reads of devices show, for many devices.
 type deviceStatement struct{ *db.Statement }
 
@@ -642,6 +656,7 @@ func (s deviceStatement) changeEach(t *db.Tx, rows [][]any) error {
 	return t.Each(s.Statement, rows)
 }
 
+// changeDevice is [changeDevices] for callers who do not need the number.
 func changeDevice(t *db.Tx, query string, args ...any) error {
 	_, err := changeDevices(t, query, args...)
 	return err
