@@ -99,7 +99,7 @@ func (s Messages) QueueChatRead(ctx context.Context, o QueueAction) error {
 // unreadIn returns the newest unread messages of a chat, the newest first, and the number of the first.
 func unreadIn(t *db.Tx, k chatKey) (newest int64, marks []postern.ReadMark, err error) {
 	err = t.Rows(`SELECT m.n, m.network_id, m.from_number, m.from_lid FROM chat c JOIN message m
-		ON m.workspace_id = c.workspace_id AND m.device_id || '' = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to
+		ON m.device_id = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to AND `+onNetwork("m")+`
 		WHERE c.device_id = $1 AND c.chat_id = $2 AND `+current("m")+` AND `+unreadKinds("m.")+`
 		ORDER BY m.n DESC LIMIT $3 + 0`, []any{k.device, k.chat, postern.MaxReadMarks}, func(r *sql.Rows) error {
 		var n int64
@@ -152,9 +152,8 @@ func ReadUntil(t *db.Tx, device postern.DeviceID, chat string, until postern.Tim
 		return nil
 	}
 	var n int64
-	err := t.Row(`SELECT coalesce(max(m.n), 0) FROM chat c JOIN message m ON m.workspace_id = c.workspace_id
-		AND m.device_id || '' = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to
-		WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3 AND `+unreadKinds("m."), []any{device, chat, until}, &n)
+	err := t.Row(`SELECT coalesce(max(m.n), 0) FROM chat c JOIN message m ON m.device_id = c.device_id
+		AND m.chat_id = c.chat_id AND m.n > c.read_to AND `+onNetwork("m")+` WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3 AND `+unreadKinds("m."), []any{device, chat, until}, &n)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -204,8 +204,8 @@ func (s Messages) SetPreview(
 // the present number of its device. It compares the message's n, which is sufficient
 // because the queue of a device is empty while its number changes; see [lowerHistory].
 //
-// It must not use an index: SQLite has no statistics, takes a range of a device's messages for a narrow choice, and would
-// read all of them to find one by its id on the network.
+// The condition must not be usable by an index: without statistics, SQLite takes a range of a device's messages for a
+// narrow choice, and would read all of them to find one by its id on the network.
 func current(message string) string {
 	return message + `.n + 0 > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
 }
@@ -630,8 +630,7 @@ func (s chatSummaries) Discard() {
 // messages up to its newest one: what is added by the same group of writes is counted later.
 func readUpTo(t *db.Tx, k chatKey, n int64) error {
 	return t.Exec(`UPDATE chat SET unread = CASE WHEN newest <= $3 THEN 0 ELSE unread - (SELECT count(*) FROM message m
-		WHERE m.workspace_id = chat.workspace_id AND m.device_id || '' = $1 AND m.chat_id = $2 AND m.n > chat.read_to
-		AND m.n <= $3 AND `+unreadKinds("m.")+`) END,
+		WHERE m.device_id = $1 AND m.chat_id = $2 AND m.n > chat.read_to AND m.n <= $3 AND `+onNetwork("m")+` AND `+unreadKinds("m.")+`) END,
 		read_to = $3 WHERE device_id = $1 AND chat_id = $2 AND read_to < $3`, k.device, k.chat, n)
 }
 

@@ -499,7 +499,13 @@ func wroteLately() string {
 
 func hasMessages() string {
 	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id
-		AND (o.frame_left = 1 OR o.status IN ('received', 'sent', 'delivered', 'read')) AND ` + current("o") + `)`
+		AND ` + onNetwork("o") + ` AND ` + current("o") + `)`
+}
+
+// onNetwork is the condition that a message has come from the network, or may have reached it: that of the index message_known,
+// which has the messages of a chat of a device in their order.
+func onNetwork(message string) string {
+	return `(` + message + `.frame_left = 1 OR ` + message + `.status IN ('received', 'sent', 'delivered', 'read'))`
 }
 
 // NextOf returns up to limit messages of each lane and of one kind that a device still has to
