@@ -116,9 +116,8 @@ func (g Contacts) erasedBefore(ctx context.Context, c access.Caller, id postern.
 
 // TidyContacts continues to remove people who were erased, and to join the chats of those who became known better.
 func (g Sessions) TidyContacts(ctx context.Context) error {
-	now := g.time()
 	return errors.Join(g.contacts().JoinChats(ctx),
-		g.contacts().RemoveErased(ctx, g.db, &g.erasures, now, now.Add(-erasePatience)))
+		g.contacts().RemoveErased(ctx, g.db, &g.erasures, g.time, erasePatience))
 }
 
 // SetBook records names in the address book of the phone of a device's account.

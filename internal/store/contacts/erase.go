@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"postern/internal/db"
@@ -83,17 +82,17 @@ type erasing struct {
 }
 
 const (
-	erasures   = 20   // names in one pass
-	namesSeen  = 1000 // names that are looked at for these
+	joins      = 20   // chats that are joined in one pass
+	namesSeen  = 1000 // names in one pass
 	groupScan  = 2000 // messages of groups that are looked through at a time
 	eraseChunk = 200  // messages that are removed at a time
 )
 
-// Waiting remembers the erased names whose messages an endpoint still waits for, so that those of others get their turn.
-// The zero value remembers none.
+// Waiting remembers how far the passes through the erased names have come, and the names whose messages an endpoint still
+// waits for, so that all get their turn. The zero value has come nowhere. It is for one goroutine.
 type Waiting struct {
-	mu   sync.Mutex
-	rest map[erasedName]rest
+	after erasing // the last name that was looked at
+	rest  map[erasedName]rest
 }
 
 type erasedName struct {
@@ -114,15 +113,11 @@ const (
 )
 
 func (w *Waiting) rests(e erasing, now postern.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	return w.rest[erasedName{e.ws, e.name}].until > now
 }
 
 // looked takes the result of a look into account.
 func (w *Waiting) looked(e erasing, left bool, now postern.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	name := erasedName{e.ws, e.name}
 	if !left {
 		delete(w.rest, name)
@@ -135,18 +130,31 @@ func (w *Waiting) looked(e erasing, left bool, now postern.Time) {
 	w.rest[name] = rest{now.Add(took), took}
 }
 
-// RemoveErased removes the messages of people who were erased, of at most [erasures] names. What an active endpoint still
+// passTime is after how long a pass ends that takes long, so that other maintenance gets its turn.
+const passTime = 10 * time.Second
+
+// RemoveErased removes the messages of people who were erased, of some names at a time. What an active endpoint still
 // waits for is removed once it was delivered, or after patience.
-func (t Table) RemoveErased(ctx context.Context, s *store.Store, waits *Waiting, now, patience postern.Time) error {
-	list, err := t.erasing(ctx, `ORDER BY at, name LIMIT $1 + 0`, namesSeen)
-	list = slices.DeleteFunc(list, func(e erasing) bool { return waits.rests(e, now) })
-	for _, e := range list[:min(len(list), erasures)] {
-		if err != nil || ctx.Err() != nil {
+func (t Table) RemoveErased(
+	ctx context.Context, s *store.Store, w *Waiting, clock func() postern.Time, patience time.Duration,
+) error {
+	began := clock()
+	list, err := t.erasing(ctx, `WHERE (at, workspace_id, name) > ($1, $2, $3) ORDER BY at, workspace_id, name LIMIT $4 + 0`,
+		w.after.at, w.after.ws, w.after.name, namesSeen)
+	if len(list) < namesSeen {
+		list = append(list, erasing{}) // after the last one comes the first one
+	}
+	for _, e := range list {
+		now := clock()
+		if err != nil || ctx.Err() != nil || now > began.Add(passTime) {
 			return err
 		}
+		if w.after = e; e.name == "" || w.rests(e, now) {
+			continue
+		}
 		var left bool
-		if left, err = t.remove(ctx, s, e, e.at < patience); err == nil {
-			waits.looked(e, left, now)
+		if left, err = t.remove(ctx, s, e, e.at < now.Add(-patience)); err == nil {
+			w.looked(e, left, clock())
 		}
 	}
 	return err
@@ -293,14 +301,14 @@ const joinable = `SELECT device_id, from_chat, to_chat FROM chat_join j
 		AND m.status NOT IN ('queued', 'sending', 'scheduled'))
 	OR NOT EXISTS (SELECT 1 FROM message m WHERE m.device_id = j.device_id AND m.chat_id = j.from_chat) LIMIT $1 + 0`
 
-// JoinChats moves the messages of chats that became a part of another one, as far as they were sent.
+// JoinChats moves the messages of some chats that became a part of another one, as far as they were sent.
 func (t Table) JoinChats(ctx context.Context) error {
 	type join struct {
 		device   postern.DeviceID
 		from, to string
 	}
 	var list []join
-	err := t.db.Rows(ctx, joinable, []any{erasures},
+	err := t.db.Rows(ctx, joinable, []any{joins},
 		func(r *sql.Rows) error {
 			var j join
 			err := r.Scan(&j.device, &j.from, &j.to)
