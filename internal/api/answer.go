@@ -22,7 +22,7 @@ type Paging struct {
 
 // PagingOfAll are the parameters of lists that are returned whole unless a limit is named.
 type PagingOfAll struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return; all by default, as far as 1 MiB has room for them." example:"50"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"How many to return; all by default. The list is read from the network for each page, so what changes meanwhile can move entries from one page to another." example:"50"`
 	Cursor string `query:"cursor" doc:"The nextCursor of the previous page."`
 }
 

@@ -222,21 +222,27 @@ var errForms = errors.New("too many forms are being sent; wait a moment and try 
 // is held open does not keep rights that were revoked meanwhile. A file is the exception: see takeFile.
 func (d *core) formed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		read, err := d.takeForm(r)
-		if err != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, formLimit(r))
+		r, err := d.readForm(r)
+		switch {
+		case errors.Is(err, errForms):
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, err.Error(), http.StatusTooManyRequests)
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, formLimit(r))
-		r, err = readForm(r)
-		read()
-		if err != nil {
+		case err != nil:
 			http.Error(w, "the form is too large or malformed", http.StatusBadRequest)
-			return
+		default:
+			h.ServeHTTP(w, r)
 		}
-		h.ServeHTTP(w, r)
 	})
+}
+
+func (d *core) readForm(r *http.Request) (*http.Request, error) {
+	read, err := d.takeForm(r)
+	if err != nil {
+		return r, err
+	}
+	defer read()
+	return readForm(r)
 }
 
 // takeForm takes a place for a form until it was read: nobody is known yet who could be counted, and one connection can

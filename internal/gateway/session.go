@@ -116,6 +116,9 @@ func (g Sessions) SetNewChats(ctx context.Context, id postern.DeviceID, n poster
 		kind, n.Until = postern.DeviceUnlimited, 0
 	}
 	n.Slowed = d.NewChats.Slowed
+	if !n.Allowed && d.NewChats.Allowed { // as it is stored with the event
+		n.Slowed = min(n.Slowed+1, postern.MostSlowed)
+	}
 	d.NewChats = n
 	e, err := d.Event(kind)
 	if err != nil {

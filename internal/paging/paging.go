@@ -95,11 +95,14 @@ func Cut[T any](c Cursors, ws postern.WorkspaceID, kind string, list []T, rows i
 }
 
 // Whole cuts a list that is there as a whole, and has no places of its own, into pages by the numbers of its entries. A
-// page that names no limit has all that [MaxBytes] has room for.
+// page that names neither a limit nor a cursor has all of them, even beyond [MaxBytes].
 func Whole[T any](c Cursors, ws postern.WorkspaceID, kind string, list []T, p Page) (List[T], error) {
 	from, err := c.Number(ws, kind, p.Cursor)
 	if err != nil {
 		return List[T]{}, err
+	}
+	if p == (Page{}) {
+		return List[T]{Data: list}, nil
 	}
 	rest := list[min(from, int64(len(list))):]
 	most := len(rest)

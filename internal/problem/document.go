@@ -33,7 +33,7 @@ type Document struct { //nolint:errname // the name of a thing, not only an erro
 	Detail    string          `json:"detail" doc:"What is wrong with this request, and how to correct it." example:"the request has fields that cannot be accepted"`
 	Code      string          `json:"code" doc:"A coarse, stable word to branch on." example:"VALIDATION_FAILED"`
 	RequestID string          `json:"requestId" doc:"Id of the request; also in the Request-Id header and in the server's log." example:"req_01JD8Z3NDEKTSV4RRFFQ69G5FA"`
-	Errors    []postern.Field `json:"errors,omitempty" nullable:"false" doc:"With 422: the places that are wrong, as JSON pointers into the body. A query parameter is /query/name."`
+	Errors    []postern.Field `json:"errors,omitempty" nullable:"false" doc:"With 422: the places that are wrong, as JSON pointers into the body. A query parameter is /query/name, and a part of the path is /path/name."`
 
 	header http.Header
 }

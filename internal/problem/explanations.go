@@ -264,7 +264,7 @@ var explanations = map[postern.Reason]Explanation{ //nolint:gochecknoglobals // 
 	postern.ValidationFailed: {
 		"The request contains values that cannot be accepted.",
 		"A field is missing, unknown, of the wrong type or out of range; or a query parameter is unknown, empty or repeated.",
-		"errors lists the places: a JSON pointer into the body, or /query/ and the name of a query parameter. Correct all of them.",
+		"errors lists the places: a JSON pointer into the body, /query/ and the name of a query parameter, or /path/ and that of a part of the path. Correct all of them.",
 		"the request has fields that cannot be accepted",
 	},
 	postern.RateLimited: {
