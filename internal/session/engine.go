@@ -161,7 +161,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return sharing{e}.run(ctx, sessions) })
 	group.Go(func() error { return e.maintain(ctx) })
 	group.Go(func() error { return e.schedule(ctx) })
-	group.Go(func() error { return e.storeSeen(ctx) })
+	group.Go(func() error { return sightings{e}.run(ctx) })
 	group.Go(func() error { return e.fetchURLs(ctx) })
 	err = group.Wait()
 	e.quiesce()
@@ -277,16 +277,19 @@ func (e *Engine) schedule(ctx context.Context) error {
 	}
 }
 
-// storeSeen stores when the network last sent something to each device, periodically, until ctx is done. An open
-// connection is never silent for long: the network answers to what keeps it open.
-func (e *Engine) storeSeen(ctx context.Context) error {
+// sightings store when the network last sent something to each device.
+type sightings struct{ e *Engine }
+
+// run stores them periodically, until ctx is done. An open connection is never silent for long: the network answers to
+// what keeps it open.
+func (s sightings) run(ctx context.Context) error {
 	tick := time.NewTicker(seenInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if err := e.db.Devices.Seen(ctx, e.seen()); err != nil && ctx.Err() == nil {
-				e.log.WarnContext(ctx, "store when devices were last seen", "error", err)
+			if err := s.e.db.Devices.Seen(ctx, s.take()); err != nil && ctx.Err() == nil {
+				s.e.log.WarnContext(ctx, "store when devices were last seen", "error", err)
 			}
 		case <-ctx.Done():
 			return nil
@@ -294,11 +297,11 @@ func (e *Engine) storeSeen(ctx context.Context) error {
 	}
 }
 
-// seen returns when the network last sent something to the devices that have got something since the last call.
-func (e *Engine) seen() (list []store.SeenDevice) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for id, l := range e.live {
+// take returns when the network last sent something to the devices that have got something since the last call.
+func (s sightings) take() (list []store.SeenDevice) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	for id, l := range s.e.live {
 		if at := l.seen.Swap(0); at > 0 {
 			list = append(list, store.SeenDevice{DeviceID: id, At: postern.Time(at)})
 		}
