@@ -46,3 +46,45 @@ func TestChatsThatWaitHoldUpNoOthers(t *testing.T) {
 		}
 	})
 }
+
+// A name whose messages an endpoint still waits for rests for some seconds, and is removed after that.
+func TestErasedNamesThatWaitRest(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		now := postern.TimeOf(time.Now())
+		e := postern.Endpoint{
+			ID: postern.NewEndpointID(), WorkspaceID: "ws_1", URL: "https://example.com", Events: []string{"message.received"},
+			Status: postern.EndpointPending, Secret: []byte{1}, CreatedAt: now, MaxInFlight: 8, DueAt: now,
+		}
+		check(t, s.Endpoints.Create(t.Context(), e, 20, nil))
+		check(t, s.Endpoints.Activate(t.Context(), e.ID, now))
+		for chat, kind := range map[string]postern.EventType{"+1777": postern.MessageReceived, "+1888": postern.MessageEcho} {
+			check(t, s.Messages.RecordInbound(t.Context(), store.RecordInbound{
+				Sender: chat, Type: kind, Now: now, Message: postern.Message{
+					ID: postern.NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Direction: postern.Inbound, ChatID: chat,
+					From: postern.Maybe(chat), Content: postern.Text("x"), Status: postern.Received, NetworkID: chat,
+					Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
+				},
+			}))
+		}
+		do := func(query string) {
+			t.Helper()
+			check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error { return tx.Exec(query) })))
+		}
+		do(`INSERT INTO erasure (workspace_id, name, upto, at) VALUES ('ws_1', '+1777', 1000000, 1), ('ws_1', '+1888', 1000000, 2)`)
+		var waiting contacts.Waiting
+		pass := func(after time.Duration, want int) {
+			t.Helper()
+			clock := func() postern.Time { return now.Add(after) }
+			check(t, contacts.Of(s).RemoveErased(t.Context(), s, &waiting, clock, 365*24*time.Hour*100))
+			var n int
+			check(t, s.Engine().Row(t.Context(), `SELECT count(*) FROM message`, nil, &n))
+			if n != want {
+				t.Errorf("after %s, %d messages are left, want %d", after, n, want)
+			}
+		}
+		pass(0, 1) // the other name is not held up
+		do(`UPDATE delivery SET status = 'succeeded'`)
+		pass(time.Second, 1)
+		pass(6*time.Second, 0)
+	})
+}
