@@ -308,6 +308,7 @@ func (h *host) record(ctx context.Context, a arrival) error {
 	}
 	if l := h.liveNow(); err == nil && l != nil {
 		l.nameChannel(a.message.ChatID)
+		l.answered(a.message.ChatID)
 	}
 	return err
 }

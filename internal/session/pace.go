@@ -167,6 +167,16 @@ func (l *liveSession) sendKind(
 	return l.sendSome(turns.order(waiting, limit+l.behind), turns, hold)
 }
 
+// answered starts the sender again when somebody has written for whom a message waits: no pace applies to it any more.
+func (l *liveSession) answered(chat string) {
+	if !l.pacing.Load() || !postern.IsDirect(chat) {
+		return
+	}
+	if waits, err := l.e.db.Outbox.WaitsIn(l.ctx, l.id, chat); err != nil || waits {
+		l.kick()
+	}
+}
+
 // lookAgain starts the sender again after the shortest of the waits; 0 means no
 // wait. There is one such timer per connection.
 func (l *liveSession) lookAgain(waits ...time.Duration) {

@@ -38,6 +38,7 @@ type liveSession struct {
 	notices   notices     // about groups
 	listing   atomic.Bool // the groups of the account are being read
 	listed    atomic.Bool // they are known
+	pacing    atomic.Bool // the device has a pace
 
 	watching watching
 	updates  []network.Update // of others, to be handed on to who reads them
@@ -242,7 +243,8 @@ func (l *liveSession) sendBatch() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if pace.Pace != (postern.Pace{}) {
+	l.pacing.Store(pace.Pace != (postern.Pace{}))
+	if l.pacing.Load() {
 		tried, err := l.sendPaced(pace)
 		return tried > 0, err
 	}

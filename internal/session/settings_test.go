@@ -96,6 +96,23 @@ func TestNewChatsHaveAPaceOfTheirOwn(t *testing.T) {
 	})
 }
 
+// What waits for the pace of new chats is sent when the person writes.
+func TestAnAnswerEndsTheWaitForThePace(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(20, 1))
+		first, second := w.send(d, numbers(1)[0]), w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(first, postern.Delivered)
+		w.wantMessage(second, postern.Queued)
+		if _, err := w.net.Send(t.Context(), account, customer, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		w.wantMessage(second, postern.Delivered)
+	})
+}
+
 // Each time that the network keeps an account from starting chats, its pace for new chats is halved. A day without that
 // doubles it.
 func TestPaceForNewChatsFollowsTheNetwork(t *testing.T) {

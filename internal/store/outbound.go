@@ -221,6 +221,12 @@ func startsChat(m postern.Message, row func(query string, args []any, dst ...any
 	return n == 0, err
 }
 
+// WaitsIn reports whether a message waits to be sent in a chat of a device.
+func (s Outbox) WaitsIn(ctx context.Context, device postern.DeviceID, chat string) (bool, error) {
+	return s.exists(ctx, `SELECT count(*) FROM (SELECT 1 FROM message WHERE device_id = $1 AND chat_id = $2
+		AND status IN `+unsent+` LIMIT 1) AS waits`, device, chat)()
+}
+
 // StartsChat reports whether a message is to a person who has never written to the account.
 func (s Outbox) StartsChat(ctx context.Context, m postern.Message) (bool, error) {
 	if !postern.IsDirect(m.ChatID) {

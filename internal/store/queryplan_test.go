@@ -96,6 +96,10 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 		_, err := db.Devices.Queued(t.Context(), "w", "")
 		return err
 	}
+	waitsIn := func() error {
+		_, err := db.Outbox.WaitsIn(t.Context(), "d", "c")
+		return err
+	}
 	line := func() error {
 		_, _, err := db.Deliveries.NextInLine(t.Context(), "e", testNow)
 		return err
@@ -109,6 +113,7 @@ func TestQueuesAreLookedAtThroughTheirIndexes(t *testing.T) {
 			"SEARCH f USING COVERING INDEX sqlite_autoindex_media_1 (id=?)",
 			"SEARCH k USING COVERING INDEX media_to_send (workspace_id=?)",
 		}},
+		"waits in":       {waitsIn, []string{"INDEX message_waiting (chat_id=? AND device_id=?)"}},
 		"queued":         {queued, []string{"SEARCH m USING COVERING INDEX message_unsent (device_id=?)"}},
 		"received files": {received, []string{"INDEX media_received (device_id=?)"}},
 		"line":           {line, []string{"INDEX delivery_line (endpoint_id=? AND first_attempt_at>?)"}},
