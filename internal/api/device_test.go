@@ -149,7 +149,7 @@ func TestProxyIsNeverShown(t *testing.T) {
 	}
 }
 
-// Whoever was told that an attempt was opened is told of its end, also when the device is deleted.
+// The end of a link attempt is reported, too, when its device is deleted.
 func TestADeletedDeviceEndsItsAttempt(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("growth")

@@ -310,7 +310,9 @@ func TestStates(t *testing.T) {
 func TestContactsAreFilteredByPeople(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("growth")
-	for chat, status := range map[string]int{"%2B15551234567": 200, "lid:123456789012345": 200, "group:120363041234567890": 422, "status": 422} {
+	for chat, status := range map[string]int{
+		"%2B15551234567": 200, "lid:123456789012345": 200, "group:120363041234567890": 422, "status": 422,
+	} {
 		if got := mine.do("GET", "/v1/contacts?chatId="+chat, "").Code; got != status {
 			t.Errorf("contacts in %s: %d, want %d", chat, got, status)
 		}

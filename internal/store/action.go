@@ -153,7 +153,8 @@ func ReadUntil(t *db.Tx, device postern.DeviceID, chat string, until postern.Tim
 	}
 	var n int64
 	err := t.Row(`SELECT coalesce(max(m.n), 0) FROM chat c JOIN message m ON m.device_id = c.device_id
-		AND m.chat_id = c.chat_id AND m.n > c.read_to AND `+onNetwork("m")+` WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3 AND `+unreadKinds("m."), []any{device, chat, until}, &n)
+		AND m.chat_id = c.chat_id AND m.n > c.read_to AND `+onNetwork("m")+`
+		WHERE c.device_id = $1 AND c.chat_id = $2 AND m.sent_at <= $3 AND `+unreadKinds("m."), []any{device, chat, until}, &n)
 	if err != nil || n == 0 {
 		return err
 	}

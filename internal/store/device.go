@@ -527,7 +527,9 @@ func (s Devices) failAll(ctx context.Context, id postern.DeviceID, at postern.Ti
 const behindContacts postern.ContactID = "zz"
 
 // purgeContacts removes a chunk of the contacts behind one that no other device knows.
-func purgeContacts(t *db.Tx, id postern.DeviceID, after postern.ContactID) (last postern.ContactID, more bool, err error) {
+func purgeContacts(
+	t *db.Tx, id postern.DeviceID, after postern.ContactID,
+) (last postern.ContactID, more bool, err error) {
 	var ids []postern.ContactID
 	last = after
 	err = t.Rows(`SELECT c.contact_id FROM contact_device c WHERE c.device_id = $1 AND c.contact_id > $3 AND NOT EXISTS

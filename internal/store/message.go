@@ -630,7 +630,8 @@ func (s chatSummaries) Discard() {
 // messages up to its newest one: what is added by the same group of writes is counted later.
 func readUpTo(t *db.Tx, k chatKey, n int64) error {
 	return t.Exec(`UPDATE chat SET unread = CASE WHEN newest <= $3 THEN 0 ELSE unread - (SELECT count(*) FROM message m
-		WHERE m.device_id = $1 AND m.chat_id = $2 AND m.n > chat.read_to AND m.n <= $3 AND `+onNetwork("m")+` AND `+unreadKinds("m.")+`) END,
+		WHERE m.device_id = $1 AND m.chat_id = $2 AND m.n > chat.read_to AND m.n <= $3
+		AND `+onNetwork("m")+` AND `+unreadKinds("m.")+`) END,
 		read_to = $3 WHERE device_id = $1 AND chat_id = $2 AND read_to < $3`, k.device, k.chat, n)
 }
 

@@ -672,7 +672,9 @@ func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
 	return m, err == nil, err
 }
 
-func (s Messages) inChat(ctx context.Context, device postern.DeviceID, chat, networkID string) (postern.Message, error) {
+func (s Messages) inChat(
+	ctx context.Context, device postern.DeviceID, chat, networkID string,
+) (postern.Message, error) {
 	return scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
 		AND chat_id || '' = $3 AND about = '' AND NOT `+erased("message")+` AND `+current("message"), device, networkID, chat))
 }

@@ -177,7 +177,9 @@ func (s Replays) replayed(ctx context.Context, r postern.Replay,
 }
 
 // wantedBy returns the first events of a replay up to a position, at most a chunk.
-func (s Replays) wantedBy(ctx context.Context, r postern.Replay, e postern.Endpoint, upTo int64) (list []loggedEvent, err error) {
+func (s Replays) wantedBy(
+	ctx context.Context, r postern.Replay, e postern.Endpoint, upTo int64,
+) (list []loggedEvent, err error) {
 	err = s.db.Rows(ctx, `SELECT position, id, device_id, type FROM event e WHERE workspace_id = $1 AND position > $2
 		AND position <= $3 AND created_at >= $4 AND (CAST($5 AS BIGINT) = 0 OR created_at < $5) AND length(body) > 0
 		AND (CAST($6 AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM delivery d WHERE d.endpoint_id = $7 AND d.position = e.position

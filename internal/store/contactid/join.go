@@ -107,7 +107,8 @@ func hasMessages(t *db.Tx, id postern.DeviceID, chat string) (bool, error) {
 	return n > 0, err
 }
 
-// ofChat selects the messages of the chat $2 of the device $1 by the index of a workspace's chats, which has their order.
+// ofChat selects the messages of the chat $2 of the device $1 by the index of a workspace's chats, which has their
+// order.
 // SQLite, which has no statistics, would otherwise look for them among all messages of the device.
 const ofChat = `workspace_id = (SELECT w.workspace_id FROM device w WHERE w.id = $1)
 	AND device_id || '' = $1 AND chat_id = $2`
@@ -157,7 +158,8 @@ func moveRead(t *db.Tx, id postern.DeviceID, from, to string) error {
 		AND c.chat_id IN ($2, $3)) WHERE device_id = $1 AND chat_id = $3`, id, from, to)
 	return errors.Join(err, t.Exec(`UPDATE chat SET unread = (SELECT count(*) FROM message m
 		WHERE m.workspace_id = chat.workspace_id AND m.device_id || '' = $1 AND m.chat_id = $2 AND m.n > chat.read_to
-		AND m.direction = 'inbound' AND m.source = 'contact' AND m.about = '' AND m.type <> 'call' AND m.history = 0) WHERE device_id = $1 AND chat_id = $2`, id, to))
+		AND m.direction = 'inbound' AND m.source = 'contact' AND m.about = '' AND m.type <> 'call' AND m.history = 0)
+		WHERE device_id = $1 AND chat_id = $2`, id, to))
 }
 
 // moveTimer moves the timer of a chat to another one, unless that has a later one, what is set for it, unless something is

@@ -104,7 +104,8 @@ func (t Table) called(ctx context.Context, q Query, only []postern.DeviceID) (id
 		WHERE ($6 = 'null' OR EXISTS (SELECT 1 FROM contact_device d WHERE d.contact_id = newest.id
 			AND d.device_id IN `+t.db.InList(6)+`)) AND (push_name`+like+` OR business_name`+like+`
 			OR id IN (`+entries+like+`))
-		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, cmp.Or(q.After, behindAll), q.Limit, part, Searched, string(devices), searchedEntries)
+		ORDER BY id DESC LIMIT $3 + 0`, q.WorkspaceID, cmp.Or(q.After, behindAll), q.Limit, part,
+		Searched, string(devices), searchedEntries)
 }
 
 func (t Table) ids(ctx context.Context, query string, args ...any) (ids []string, err error) {
