@@ -332,6 +332,10 @@ func TestUnlinkingFailsWhatWaitsAndGivesItBack(t *testing.T) {
 		if used, err := db.Usage.Messages(t.Context(), d.WorkspaceID, MonthOf(testNow)); used != 1 || err != nil {
 			t.Errorf("used %d (%v), want 1: one frame may have left", used, err)
 		}
+		m, err := db.Messages.Get(t.Context(), d.WorkspaceID, left.ID)
+		if err != nil || m.Error == nil || m.Error.Code != postern.Unconfirmed {
+			t.Errorf("the message whose frame left is %+v (%v), want one that may have arrived", m, err)
+		}
 	})
 }
 

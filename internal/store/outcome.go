@@ -260,7 +260,7 @@ func ofEarlierNumber(id postern.MessageID, at postern.Time) FinishOutbound {
 	return FinishOutbound{
 		MessageID: id, Status: postern.Failed, Refund: true, At: at,
 		Failure: postern.Failure{
-			Code: postern.DeviceLoggedOut, Detail: "the device was linked to another number before the message was due",
+			Code: postern.DeviceLoggedOut, Detail: "the device was linked to another number before the message was sent",
 		},
 	}
 }
@@ -314,14 +314,21 @@ func failChunk(t *db.Tx, id postern.DeviceID, at postern.Time) (int, error) {
 	}
 	outcomes := make([]FinishOutbound, len(list))
 	for i, q := range list {
-		outcomes[i] = FinishOutbound{
-			MessageID: q.ID, Status: postern.Failed, Refund: !q.FrameLeft, At: at,
-			Failure: postern.Failure{
-				Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
-			},
-		}
+		outcomes[i] = withoutLink(q, at)
 	}
 	return len(list), db.WriteNow(t, outcomes...)
+}
+
+func withoutLink(q QueuedMessage, at postern.Time) FinishOutbound {
+	if !q.FrameLeft {
+		return FinishOutbound{MessageID: q.ID, Status: postern.Failed, Refund: true, At: at, Failure: postern.Failure{
+			Code: postern.DeviceLoggedOut, Detail: "the device's link was removed before the message was sent",
+		}}
+	}
+	return FinishOutbound{MessageID: q.ID, Status: postern.Failed, At: at, Failure: postern.Failure{
+		Code:   postern.Unconfirmed,
+		Detail: "the device's link was removed before the network confirmed the message; it may have arrived",
+	}}
 }
 
 // queuedOf reads the id and frame_left of messages.

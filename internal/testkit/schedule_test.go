@@ -66,6 +66,32 @@ func TestScheduledMessageOfAnEarlierNumberFails(t *testing.T) {
 	})
 }
 
+// The same holds if its time comes while the attempt is open that links another number.
+func TestScheduledMessageThatFallsDueDuringALinkFails(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := c.Link(phone)
+		var m postern.Message
+		c.Call("POST", "/v1/messages", map[string]any{
+			"deviceId": d.ID, "to": reader, "body": "from the old number", "sendAt": in(time.Hour),
+		}, 202, &m)
+		c.Call("POST", path(d, "/unlink"), nil, 200, nil)
+		c.Call("POST", path(d, "/link"), map[string]any{"allowNewNumber": true}, 201, nil)
+		c.Call("PATCH", "/v1/messages/"+string(m.ID), map[string]any{"sendAt": in(-time.Hour)}, 202, nil)
+		c.AwaitMessage(m.ID, postern.Queued)
+		enter(c, d, map[string]any{"phoneNumber": "+15550009999"})
+		c.Await(d.ID, postern.Connected)
+		if m = c.AwaitMessage(m.ID, postern.Failed); m.Error.Code != postern.DeviceLoggedOut {
+			t.Errorf("the message failed with %+v", m.Error)
+		}
+		now := send(c, d, reader, "from the new number")
+		c.AwaitMessage(now.ID, postern.Read)
+		if shown := k.Vendor.Shown(reader); len(shown) != 1 || shown[0].Body != "from the new number" {
+			t.Errorf("the phone shows %+v", shown)
+		}
+	})
+}
+
 // An edit of a message that is canceled before it was sent is not sent either.
 func TestEditOfACanceledMessageIsNotSent(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
