@@ -702,20 +702,23 @@ func (s Chats) Timers(ctx context.Context, device postern.DeviceID) (map[string]
 	return timers, err
 }
 
+// oldMessages holds messages that are still to be sent, and those that were accepted long ago, but left only lately:
+// receipts for them, and requests to encrypt them again, are still to come.
 const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
+		OR direction = 'outbound' AND (sent_at >= $4 OR finished_at >= $4)
 	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
 
 // ofWorkspace is the condition that rows that are chosen by their ids are of the workspace $1. It must not use an index:
 // without statistics, SQLite would read all rows of the workspace.
 const ofWorkspace = `workspace_id || '' = $1`
 
-// Remove deletes a chunk of the messages made before a time, from after a place on;
-// messages still to be sent are kept. next is the place to continue from; more is false
+// Remove deletes a chunk of the messages made before a time, from after a place on; messages
+// that are still to be sent, or were sent or failed after the time, are kept. next is the place to continue from; more is false
 // when no old messages are left.
 func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
 	from int64,
 ) (next int64, more bool, err error) {
-	list, err := s.oldest(ctx, oldMessages, ws, before, from)
+	list, err := s.oldest(ctx, oldMessages, ws, before, from, before)
 	if err != nil || len(list) == 0 {
 		return from, false, err
 	}

@@ -185,12 +185,17 @@ func TestEventWhoseDeliveryIsPendingStays(t *testing.T) {
 	})
 }
 
-func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
+func TestRetentionOfMessagesSparesWhatIsToBeSentOrWasJustSent(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
 		receiveN(t, db, d, purgeChunk+3)
-		waiting := queue(t, db, d)
+		waiting, sent := queue(t, db, d), queue(t, db, d)
+		if err := db.Outbox.Finish(t.Context(), FinishOutbound{
+			MessageID: sent.ID, Status: postern.Sent, At: testNow.Add(time.Minute), SentAt: testNow.Add(time.Minute),
+		}); err != nil {
+			t.Fatal(err)
+		}
 		receiveN(t, db, d, 2)
 		for from, more := int64(0), true; more; {
 			var err error
@@ -200,8 +205,8 @@ func TestRetentionOfMessagesSparesWhatIsToBeSent(t *testing.T) {
 			}
 		}
 		list := messagesOf(t, db, d.WorkspaceID, MessageSearch{})
-		if len(list) != 1 || list[0].ID != waiting.ID {
-			t.Errorf("left are %+v, want the one that waits", list)
+		if len(list) != 2 || list[0].ID != sent.ID || list[1].ID != waiting.ID {
+			t.Errorf("left are %+v, want the one that waits, and the one that was sent only lately", list)
 		}
 	})
 }

@@ -407,9 +407,9 @@ type oldRow struct {
 // recorded in the order of time, apart from steps of the clock, so it stops at the first
 // row that is too young, and the cost of a pass is proportional to what it removes.
 func (c *core) oldest(ctx context.Context, query string, ws postern.WorkspaceID, before postern.Time,
-	from int64,
+	from int64, args ...any,
 ) (list []oldRow, err error) {
-	err = c.db.Rows(ctx, query, []any{ws, from, purgeChunk}, func(r *sql.Rows) error {
+	err = c.db.Rows(ctx, query, append([]any{ws, from, purgeChunk}, args...), func(r *sql.Rows) error {
 		var row oldRow
 		err := r.Scan(&row.id, &row.place, &row.at, &row.held)
 		list = append(list, row)
