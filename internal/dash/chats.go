@@ -269,7 +269,7 @@ func pathInChat(m postern.Message) string {
 	return chatPath(m.DeviceID, m.ChatID) + "?near=" + url.QueryEscape(string(m.ID)) + "#m-" + string(m.ID)
 }
 
-// editTime is how long the network takes edits of a message.
+// editTime is how long a message that was sent can be edited.
 const editTime = 15 * time.Minute
 
 // mayWith returns what the account can do with a message.
@@ -288,11 +288,11 @@ func mayWith(m postern.Message, now time.Time) page.May {
 	if m.ChatID == postern.StatusChat {
 		return page.May{Delete: own, Cancel: m.Status == postern.Queued}
 	}
-	sent := cmp.Or(m.SentAt, m.CreatedAt).Std()
+	late := m.SentAt > 0 && now.Sub(m.SentAt.Std()) >= editTime
 	return page.May{
 		Reply: true, React: true, Delete: own, Pin: true, Star: true, Vote: m.Content.Poll != nil,
 		Cancel: m.Status == postern.Queued,
-		Edit:   own && m.Content.CanBeEdited() && now.Sub(sent) < editTime,
+		Edit:   own && m.Content.CanBeEdited() && !late,
 	}
 }
 

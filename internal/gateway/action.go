@@ -214,11 +214,23 @@ func (g Actions) queue(
 		ID: postern.NewMessageID(), WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Direction: postern.Outbound,
 		ChatID: m.ChatID, From: accountOf(m), To: postern.Maybe(postern.NumberOfChat(m.ChatID)), Content: what,
 		About: m.NetworkID, Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI,
-		Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(defaultExpiry),
+		Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: actionExpiry(m, what.Kind, now),
 		Trace: trace.Parent(ctx),
 	}
 	acts := did(c, now, "message."+string(what.Kind), string(m.ID), string(m.To))
 	return m, g.db.Messages.QueueAction(ctx, store.QueueAction{Action: action, Acts: acts})
+}
+
+// actionExpiry is the time after which an action on a message is not sent any more. While the message itself waits, the
+// action outlives it: otherwise a message that was deleted would still be sent.
+func actionExpiry(m postern.Message, kind postern.Kind, now postern.Time) postern.Time {
+	switch {
+	case m.Status == postern.Queued || m.Status == postern.Sending:
+		return max(now, m.ExpiresAt).Add(defaultExpiry)
+	case kind == postern.KindEdit:
+		return cmp.Or(m.SentAt, m.CreatedAt).Add(editsTaken)
+	}
+	return now.Add(defaultExpiry)
 }
 
 // onPost refuses what cannot be done with a post in a channel or a status post yet.
@@ -283,7 +295,7 @@ func (g Actions) editable(m postern.Message) error {
 		return own(m)
 	case !m.Content.CanBeEdited():
 		return postern.Errorf(postern.ActionNotPossible, "the message has no text or caption that can be edited")
-	case g.db.Now() > cmp.Or(m.SentAt, m.CreatedAt).Add(editTime):
+	case m.SentAt > 0 && g.db.Now() > m.SentAt.Add(editTime):
 		return postern.Errorf(postern.ActionNotPossible, "a message can be edited for %d minutes", int(editTime.Minutes()))
 	}
 	return nil

@@ -29,7 +29,8 @@ const (
 	mediaWait     = 2 * time.Second // for a file that is being fetched
 	sweepAge      = 2 * time.Hour   // of stored bytes that a sweep may remove
 	maxSchedule   = 365 * day
-	editTime      = 15 * time.Minute // for which the vendor's apps accept an edit
+	editTime      = 15 * time.Minute // for which a message that was sent can be edited; see the contract
+	editsTaken    = 20 * time.Minute // for which the vendor's apps accept an edit; see whatsmeow.EditWindow
 	maxExpiry     = 7 * 24 * time.Hour
 
 	// linkTime is how long a phone has to scan: the vendor shows six codes, the first for
