@@ -122,7 +122,7 @@ func (d overview) trouble(ctx context.Context, v visit, p gateway.Problem) page.
 		t.Why = "The network removes the link of a phone that is not used for 14 days. Open the app on the phone."
 	case gateway.MessagesWaiting:
 		t.Title, t.Why = "Messages of "+name+" wait", "The device is connected, but its queue does not move as fast as it grows."
-		t.Fix = page.Fix{Label: "Show the queue", Href: "/messages?status=queued,sending&device=" + p.Subject}
+		t.Fix = page.Fix{Label: "Show the queue", Href: "/messages?status=" + page.StillToSend + "&device=" + p.Subject}
 	case gateway.EndpointFailing, gateway.EndpointDisabled:
 		d.endpointDown(ctx, v, p, &t)
 	}

@@ -33,10 +33,10 @@ func (d messages) showForm(
 	return d.write(w, r, status, page.MessageForm(d.frame(r, v, "Send a message", "/messages"), view))
 }
 
-// fresh gives a form a new idempotency key, so that a form that is posted twice sends one message.
+// fresh gives a form a new idempotency key unless it has one, so that a form that is posted twice sends one message.
 // Each refusal gets a new key too, because the old one may belong to another message.
 func fresh(draft page.Draft) page.Draft {
-	draft.Key, draft.MaxFile = rand.Text(), strconv.Itoa(postern.MaxMedia)
+	draft.Key, draft.MaxFile = cmp.Or(draft.Key, rand.Text()), strconv.Itoa(postern.MaxMedia)
 	return draft
 }
 
@@ -98,7 +98,11 @@ func (d messages) submit(
 		m, err = d.sendOnce(r.Context(), *v, r.PostFormValue("key"), in, file)
 	}
 	if wrong, problem, ok := refusedMessage(err); ok {
-		return m, &refusal{wrong, draftIn(r, file, wrong, problem)}, nil
+		no = &refusal{wrong, draftIn(r, file, wrong, problem)}
+		if key := r.PostFormValue("key"); postern.ReasonOf(err) == postern.Unavailable && isKey(key) {
+			no.draft.Key = key // it may have been accepted, and must not be sent twice
+		}
+		return m, no, nil
 	}
 	return m, nil, err
 }
@@ -219,7 +223,8 @@ func refusedMessage(err error) (wrong map[string]string, problem string, ok bool
 		return nil, "The device is not connected. The message was not sent.", true
 	case postern.IdempotencyReused:
 		return nil, "A different message was already sent from this form. Press Send again to send this one too.", true
-	case postern.QuotaExhausted, postern.PayloadTooLarge:
+	case postern.QuotaExhausted, postern.PayloadTooLarge, postern.NewChatsBlocked, postern.ResourceLimit,
+		postern.ActionNotPossible, postern.RateLimited, postern.Unavailable:
 		return nil, word(err.Error()) + ".", true
 	default:
 		return nil, "", false

@@ -92,15 +92,17 @@ func (d messages) showList(
 	return d.write(w, r, http.StatusOK, page.Messages(d.frame(r, v, "Messages", "/messages"), view))
 }
 
-// search reads the filters; an unknown status or direction selects all.
+// search reads the filters. Statuses are separated by commas; unknown ones, and an unknown direction, select all.
 func search(r *http.Request) (q gateway.MessageQuery, err error) {
 	q = gateway.MessageQuery{
 		DeviceID: postern.DeviceID(r.FormValue("device")), Page: paging.Page{Cursor: r.FormValue("after")},
 	}
-	switch s := postern.MessageStatus(r.FormValue("status")); s {
-	case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Played,
-		postern.Failed, postern.Expired, postern.Received, postern.Scheduled, postern.Canceled:
-		q.Statuses = []string{string(s)}
+	for s := range strings.SplitSeq(r.FormValue("status"), ",") {
+		switch postern.MessageStatus(s) {
+		case postern.Queued, postern.Sending, postern.Sent, postern.Delivered, postern.Read, postern.Played,
+			postern.Failed, postern.Expired, postern.Received, postern.Scheduled, postern.Canceled:
+			q.Statuses = append(q.Statuses, s)
+		}
 	}
 	switch s := r.FormValue("direction"); s {
 	case postern.Inbound, postern.Outbound:

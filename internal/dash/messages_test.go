@@ -132,7 +132,7 @@ func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	}
 	for query, only := range map[string]string{
 		"status=failed": "the failed one", "device=" + string(d.ID) + "&direction=inbound": "the inbound one",
-		"status=queued": "the outbound one",
+		"status=queued": "the outbound one", "status=queued%2Csending": "the outbound one", "status=failed,nothing": "the failed one",
 		"q=" + url.QueryEscape(contact) + "&device=" + string(e.ID): "the failed one",
 	} {
 		c.says("/messages?"+query, only)
@@ -970,6 +970,19 @@ func TestPageOfAMessageAsksLessOftenInTime(t *testing.T) {
 		m := postern.Message{Status: c.status, Source: c.source, CreatedAt: at}
 		if got := every(m, at.Std().Add(c.after)); got != c.want {
 			t.Errorf("%s from %s after %s: every %s, want %s", c.status, c.source, c.after, got, c.want)
+		}
+	}
+}
+
+// A refusal that passes, or that the person can do something about, leaves what was written in the form.
+func TestRefusedMessagesStayWritten(t *testing.T) {
+	t.Parallel()
+	for reason, kept := range map[postern.Reason]bool{
+		postern.NewChatsBlocked: true, postern.ResourceLimit: true, postern.RateLimited: true, postern.Unavailable: true,
+		postern.QuotaExhausted: true, postern.DeviceNotConnected: true, postern.NotFound: false, postern.MissingScope: false,
+	} {
+		if _, problem, ok := refusedMessage(postern.Errorf(reason, "no")); ok != kept || (problem != "") != kept {
+			t.Errorf("after %s the form is shown again: %v (%q)", reason, ok, problem)
 		}
 	}
 }

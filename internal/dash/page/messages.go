@@ -112,11 +112,15 @@ func (m Message) direction() string {
 	return "From"
 }
 
+// StillToSend are the statuses of messages in a queue.
+const StillToSend = "queued,sending"
+
 func messageStates() []Choice {
 	return []Choice{
 		{"", "All"},
 		{"received", "Received"},
 		{"scheduled", "Scheduled"},
+		{StillToSend, "Still to be sent"},
 		{"queued", "Queued"},
 		{"sending", "Sending"},
 		{"sent", "Sent"},
