@@ -513,11 +513,27 @@ func (g Sessions) ListGroups(ctx context.Context, d postern.Device, list []poste
 	return g.groups().Start(ctx, d, unknown)
 }
 
+// noteTimer records the timer of a group, which messages to it carry even if nothing else of groups is wanted.
+func (g Sessions) noteTimer(ctx context.Context, d postern.Device, n postern.GroupNotice) error {
+	seconds := n.Change.Disappearing
+	if n.Seen != nil {
+		seconds = &n.Seen.Disappearing
+	}
+	if seconds == nil {
+		return nil
+	}
+	at := n.At
+	if at == 0 {
+		at = g.time()
+	}
+	return g.groups().SetTimer(ctx, d.ID, n.ChatID, *seconds, at)
+}
+
 // NoteGroup records what became known about a group, with the events about what is new. Only after it has returned nil
 // may a notice be acknowledged to the network.
 func (g Sessions) NoteGroup(ctx context.Context, d postern.Device, n postern.GroupNotice) error {
 	if !d.Receive.Groups {
-		return nil
+		return g.noteTimer(ctx, d, n)
 	}
 	own, noticed := postern.Participant{PhoneNumber: d.PhoneNumber}, n.At
 	if n.Joins { // such a notice has no time

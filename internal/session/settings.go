@@ -27,13 +27,14 @@ func (e *Engine) settingsOf(d *postern.Device) *settings {
 
 func (s *settings) close() { s.changed.Close() }
 
-// settingsChanged makes the sender of a device look again, because its pace may have changed.
+// settingsChanged makes the sender of a device look again, because its pace or the timer of a chat may have changed.
 func (e *Engine) settingsChanged(id postern.DeviceID) {
 	e.mu.Lock()
 	l := e.live[id]
 	e.mu.Unlock()
 	if l != nil {
 		l.settings.expire()
+		l.forgetTimers()
 		l.kick()
 		if !l.listed.Load() {
 			e.running.Go(l.listGroups) // groups may be wanted now

@@ -58,10 +58,20 @@ func TestHistoryOfAnEarlierNumberIsApart(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		linkTo(t, db, d, "+15550001111") // the same number keeps its history
+		if err := db.Chats.SetTimer(t.Context(), d.ID, old.ChatID, Timer{86400, testNow}); err != nil {
+			t.Fatal(err)
+		}
+		timers := func() int { return count(t, db, `SELECT count(*) FROM chat_timer WHERE device_id = $1`, d.ID) }
+		linkTo(t, db, d, "+15550001111") // the same number keeps its history, and the timers of its chats
+		if timers() != 1 {
+			t.Error("the timer of a chat is gone")
+		}
 		sameText(t, "before", listed(t, db, ws, MessageSearch{}), string(beside.ID), string(old.ID))
 
 		linkTo(t, db, d, "+15550009999")
+		if timers() != 0 {
+			t.Error("the timer of the old number's chat is left")
+		}
 		sameText(t, "all", listed(t, db, ws, MessageSearch{}), string(beside.ID))
 		sameText(t, "archived", listed(t, db, ws, MessageSearch{Archived: true}), string(old.ID))
 		if m, err := db.Messages.Get(t.Context(), ws, old.ID); err != nil || m.Status != postern.Sent {

@@ -235,8 +235,10 @@ func (o FinishLink) apply(t *db.Tx) error {
 		return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 	}
 	t.Note(LinkEnded{postern.LinkLinked, ""})
-	if err := t.Exec(scheduleAgain, o.DeviceID, o.Number); err != nil {
-		return err
+	for _, statement := range []string{scheduleAgain, forgetTimers} {
+		if err := t.Exec(statement, o.DeviceID, o.Number); err != nil {
+			return err
+		}
 	}
 	err = changeDevice(t, `UPDATE device SET status = 'connecting', status_reason = '', desired = 'connect', account = $3,
 		phone_number = $4, display_name = $5, linked_at = $6, down_at = $6, limited_at = 0, limited_until = 0,
@@ -262,8 +264,13 @@ func (o FinishLink) apply(t *db.Tx) error {
 // scheduleAgain takes the messages that fell due during a link attempt out of the queue of a device that gets another
 // number. They were accepted for the number before it, so they fail when they are found due; see [queueDue].
 const scheduleAgain = `UPDATE message SET status = 'scheduled' WHERE device_id = $1 AND status IN ` + unsent + `
-	AND frame_left = 0 AND send_at > 0
-	AND EXISTS (SELECT 1 FROM device WHERE id = $1 AND phone_number NOT IN ('', $2))`
+	AND frame_left = 0 AND send_at > 0 AND ` + otherNumber
+
+// forgetTimers removes the timers of another number's chats.
+const forgetTimers = `DELETE FROM chat_timer WHERE device_id = $1 AND ` + otherNumber
+
+// otherNumber is the condition that the device $1 had a number other than $2.
+const otherNumber = `EXISTS (SELECT 1 FROM device WHERE id = $1 AND phone_number NOT IN ('', $2))`
 
 // Finish records that a phone scanned the code and that the keys are stored.
 func (s Links) Finish(ctx context.Context, o FinishLink) error {

@@ -396,3 +396,42 @@ func encodeTo(t *testing.T, encode func(io.Writer, image.Image) error, img image
 	}
 	return b.Bytes()
 }
+
+// The timer of a group is a property of the group, and no message needs to tell it: the messages to the group carry it
+// as soon as it is set, until it is turned off. That also holds for devices that want nothing else of groups.
+func TestTimerOfAGroupIsKept(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := linked(t, k, c)
+		var list struct{ Data []postern.GroupSummary }
+		c.Call("GET", path(d, "/groups"), nil, 200, &list)
+		chat := list.Data[0].ChatID
+		carries := func(seconds int) {
+			t.Helper()
+			testkit.Eventually(t, fmt.Sprintf("messages carry a timer of %d s", seconds), func() (bool, any) {
+				m := c.AwaitMessage(send(c, d, chat, "hello").ID, postern.Delivered)
+				shown, err := k.Vendor.ShownMessage(ann, m.NetworkID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return shown.Expires == seconds, shown.Expires
+			})
+		}
+		set := func(seconds int) {
+			t.Helper()
+			change := vendorsim.GroupChange{Disappearing: new(seconds)}
+			if err := k.Vendor.ChangeGroup(strings.TrimPrefix(chat, "group:"), ann, change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(86400)
+		carries(86400)
+		c.Call("PATCH", path(d, "/groups/"+chat), map[string]any{"disappearing": 604800}, 200, nil)
+		carries(604800)
+		set(0)
+		carries(0)
+		c.Call("PATCH", path(d, ""), map[string]any{"receive": map[string]any{"groups": false}}, 200, nil)
+		set(86400)
+		carries(86400)
+	})
+}

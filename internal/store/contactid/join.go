@@ -138,9 +138,11 @@ func Move(t *db.Tx, id postern.DeviceID, from, to string) (moved bool, err error
 	return n > 0, err
 }
 
-// newest finds the newest message of a chat again.
+// newest finds the newest message of a chat again. Messages of the history have higher numbers than those before which
+// they were written.
 func newest(t *db.Tx, id postern.DeviceID, chat string) error {
-	const its = `(SELECT max(n) FROM message WHERE ` + ofChat + ` AND about = '')`
+	const its = `coalesce((SELECT max(n) FROM message WHERE ` + ofChat + ` AND about = '' AND history = 0),
+		(SELECT n FROM message WHERE ` + ofChat + ` AND about = '' ORDER BY created_at + 0 DESC, n DESC LIMIT 1))`
 	err := t.Exec(`DELETE FROM chat WHERE device_id = $1 AND chat_id = $2 AND `+its+` IS NULL`, id, chat)
 	if err != nil {
 		return err
@@ -162,13 +164,19 @@ func moveRead(t *db.Tx, id postern.DeviceID, from, to string) error {
 		WHERE device_id = $1 AND chat_id = $2`, id, to))
 }
 
+// deviceChanged is store.DeviceChanged. Package store imports this one.
+const deviceChanged db.Topic = "device"
+
 // moveTimer moves the timer of a chat to another one, unless that has a later one, what is set for it, unless something is
 // set for that, and its labels.
 func moveTimer(t *db.Tx, id postern.DeviceID, from, to string) error {
-	err := t.Exec(`INSERT INTO chat_timer (device_id, chat_id, seconds, set_at)
+	n, err := t.Changed(`INSERT INTO chat_timer (device_id, chat_id, seconds, set_at)
 		SELECT device_id, $3, seconds, set_at FROM chat_timer WHERE device_id = $1 AND chat_id = $2
 		ON CONFLICT (device_id, chat_id) DO UPDATE SET seconds = excluded.seconds, set_at = excluded.set_at
 		WHERE chat_timer.set_at < excluded.set_at`, id, from, to)
+	if n > 0 {
+		t.Wake(deviceChanged, string(id)) // its session remembers the timers
+	}
 	return errors.Join(err, t.Exec(`DELETE FROM chat_timer WHERE device_id = $1 AND chat_id = $2`, id, from),
 		t.Exec(`INSERT INTO chat_setting (device_id, chat_id, archived, muted_until, read_until)
 			SELECT device_id, $3, archived, muted_until, read_until FROM chat_setting WHERE device_id = $1 AND chat_id = $2

@@ -88,3 +88,34 @@ func TestErasedNamesThatWaitRest(t *testing.T) {
 		pass(6*time.Second, 0)
 	})
 }
+
+// A message of the history that was stored later is not the newest one of the chat that it moves to.
+func TestTheNewestMessageOfAJoinedChatIsTheNewestByTime(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		now := postern.TimeOf(time.Now())
+		live := postern.Message{
+			ID: postern.NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", ChatID: "lid:77", NetworkID: "A",
+			Direction: postern.Inbound, Status: postern.Received, Source: postern.FromContact,
+			Content: postern.Text("x"), Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
+		}
+		past := live
+		past.ID, past.NetworkID, past.History = postern.NewMessageID(), "B", true
+		past.CreatedAt, past.SentAt = now.Add(-time.Hour), now.Add(-time.Hour)
+		check(t, s.Messages.RecordInbound(t.Context(), store.RecordInbound{
+			Message: live, Sender: "lid:77", Type: postern.MessageReceived, Now: now,
+		}))
+		check(t, s.Messages.RecordHistory(t.Context(), store.RecordHistory{
+			DeviceID: "dev_1", WorkspaceID: "ws_1", List: []store.RecordInbound{{Message: past, Sender: "lid:77", Now: now}},
+		}))
+		check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
+			return tx.Exec(`INSERT INTO chat_join (device_id, from_chat, to_chat) VALUES ('dev_1', 'lid:77', '+1777')`)
+		})))
+		check(t, contacts.Of(s).JoinChats(t.Context()))
+		var newest string
+		check(t, s.Engine().Row(t.Context(), `SELECT m.id FROM chat c JOIN message m ON m.n = c.newest
+			WHERE c.device_id = 'dev_1' AND c.chat_id = '+1777'`, nil, &newest))
+		if newest != string(live.ID) {
+			t.Error("the newest message of the chat is one of the history")
+		}
+	})
+}

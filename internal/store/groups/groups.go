@@ -128,7 +128,8 @@ func (t Table) Start(ctx context.Context, d postern.Device, list []postern.Group
 				}
 				continue
 			}
-			if err := write(tx, d, g, standing{listed: 1}); err != nil {
+			err := errors.Join(write(tx, d, g, standing{listed: 1}), setTimer(tx, d.ID, g, postern.TimeOf(t.db.Now())))
+			if err != nil {
 				return err
 			}
 		}
@@ -154,6 +155,26 @@ func (s standing) reported(known, joins bool) postern.GroupStanding {
 		return postern.OutOfGroup
 	}
 	return postern.InGroup
+}
+
+// SetTimer notes the timer of a group that is not stored; at is when it was set.
+func (t Table) SetTimer(ctx context.Context, id postern.DeviceID, chat string, seconds int, at postern.Time) error {
+	g := postern.Group{GroupSummary: postern.GroupSummary{ChatID: chat, Disappearing: seconds}}
+	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error { return setTimer(tx, id, g, at) })))
+}
+
+// setTimer makes the messages to a group carry its timer, unless a later one is known.
+func setTimer(tx *db.Tx, id postern.DeviceID, g postern.Group, at postern.Time) error {
+	n, err := tx.Changed(`UPDATE chat_timer SET seconds = $3, set_at = $4 WHERE device_id = $1 AND chat_id = $2
+		AND seconds <> $3 AND set_at <= $4`, id, g.ChatID, g.Disappearing, at)
+	if err == nil && n == 0 && g.Disappearing > 0 {
+		n, err = tx.Changed(`INSERT INTO chat_timer (device_id, chat_id, seconds, set_at) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (device_id, chat_id) DO NOTHING`, id, g.ChatID, g.Disappearing, at)
+	}
+	if n > 0 {
+		tx.Wake(store.DeviceChanged, string(id))
+	}
+	return err
 }
 
 func write(tx *db.Tx, d postern.Device, g postern.Group, s standing) error {
@@ -217,6 +238,9 @@ func (t Table) Change(ctx context.Context, c Change) error {
 		}
 		s.noticed = max(s.noticed, c.Noticed)
 		after, stays, events, err := c.Apply(before, s.reported(known, c.Joins))
+		if err == nil && stays {
+			err = setTimer(tx, c.Device.ID, after, cmp.Or(c.Noticed, c.At))
+		}
 		same := stays == (known && s.left == 0) && !c.Joins && reflect.DeepEqual(before, after)
 		if err != nil || same {
 			return err
