@@ -107,8 +107,11 @@ func (e *Engine) ended(ctx context.Context, s *supervisor, d *postern.Device, er
 func (e *Engine) wait(ctx context.Context, s *supervisor, d *postern.Device, end *network.Ended) time.Duration {
 	switch end.Status {
 	case postern.LoggedOut, postern.Banned:
+		// The new state of the device ends ctx at any moment.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
+		defer cancel()
 		if err := e.driver.Forget(ctx, d.Account); err != nil {
-			e.log.WarnContext(ctx, "forget an account", "device", d.ID, "error", err)
+			e.log.WarnContext(ctx, "forget an account; it will be tried again", "device", d.ID, "error", err)
 		}
 		return 0
 	case postern.Restricted:

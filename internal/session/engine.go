@@ -162,6 +162,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.maintain(ctx) })
 	group.Go(func() error { return e.schedule(ctx) })
 	group.Go(func() error { return sightings{e}.run(ctx) })
+	group.Go(func() error { return abandoned{e}.run(ctx) })
 	group.Go(func() error { return e.fetchURLs(ctx) })
 	err = group.Wait()
 	e.quiesce()
@@ -317,6 +318,7 @@ func (e *Engine) maintain(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
+			e.forgetPacers()
 			if !e.leases.Leads() {
 				continue
 			}
@@ -343,7 +345,6 @@ func someChunks(ctx context.Context, remove func() (more bool, err error)) error
 }
 
 func (e *Engine) maintainOnce(ctx context.Context) error {
-	e.forgetPacers()
 	now := e.db.Now()
 	expired := someChunks(ctx, func() (bool, error) {
 		n, err := e.db.Outbox.Expire(ctx, now, expireChunk)

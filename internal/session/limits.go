@@ -62,6 +62,8 @@ const (
 	phoneWait          = time.Hour // for the answer of a phone, which may be off
 
 	maintenanceInterval = 5 * time.Second
+	abandonedInterval   = time.Hour        // between looks for accounts whose keys are left
+	forgetTime          = 30 * time.Second // for removing the keys of an account that was logged out
 	expireChunk         = 200
 	scheduleInterval    = time.Second
 	seenInterval        = 30 * time.Second // lastSeenAt of a device is at most a minute out of date

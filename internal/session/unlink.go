@@ -167,3 +167,32 @@ func (l leaving) Space() string { return l.space }
 func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {
 	return network.Outbound{}, false
 }
+
+// abandoned removes the keys of accounts that no device has any more. A crash or an error may have left them.
+type abandoned struct{ e *Engine }
+
+// run looks for such keys at once, and then periodically, until ctx is done.
+func (a abandoned) run(ctx context.Context) error {
+	tick := time.NewTicker(abandonedInterval)
+	defer tick.Stop()
+	for {
+		if a.e.leases.Leads() {
+			if err := a.remove(ctx); err != nil && ctx.Err() == nil {
+				a.e.log.WarnContext(ctx, "remove the keys of accounts that no device has", "error", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a abandoned) remove(ctx context.Context) error {
+	accounts, err := a.e.db.SessionKeys.Abandoned(ctx)
+	for _, account := range accounts {
+		err = errors.Join(err, a.e.driver.Forget(ctx, account))
+	}
+	return err
+}

@@ -155,14 +155,27 @@ func (s SessionKeys) Count(ctx context.Context, account, kind string) (n int, er
 	return n, err
 }
 
-// Accounts returns the accounts that have keys. It seeks from one account to the next
-// without reading the keys in between.
+// accountsWithKeys seeks from one account to the next without reading the keys in between.
+const accountsWithKeys = `WITH RECURSIVE list (account) AS (
+		SELECT min(account) FROM session_key
+		UNION ALL SELECT (SELECT min(k.account) FROM session_key k WHERE k.account > list.account) FROM list
+		WHERE list.account IS NOT NULL)
+	SELECT account FROM list WHERE account IS NOT NULL`
+
+// Accounts returns the accounts that have keys.
 func (s SessionKeys) Accounts(ctx context.Context) (accounts []string, err error) {
-	err = s.db.Rows(ctx, `WITH RECURSIVE list (account) AS (
-			SELECT min(account) FROM session_key
-			UNION ALL SELECT (SELECT min(k.account) FROM session_key k WHERE k.account > list.account) FROM list
-			WHERE list.account IS NOT NULL)
-		SELECT account FROM list WHERE account IS NOT NULL`, nil, func(r *sql.Rows) error {
+	return s.accounts(ctx, accountsWithKeys)
+}
+
+// Abandoned returns the accounts that have keys, but belong to no device and to no link attempt. An attempt names its
+// account before it stores keys.
+func (s SessionKeys) Abandoned(ctx context.Context) (accounts []string, err error) {
+	return s.accounts(ctx, accountsWithKeys+` AND account NOT IN (SELECT account FROM device WHERE account <> '')
+		AND account NOT IN (SELECT account FROM link WHERE status = 'pending' AND account <> '')`)
+}
+
+func (s SessionKeys) accounts(ctx context.Context, query string) (accounts []string, err error) {
+	err = s.db.Rows(ctx, query, nil, func(r *sql.Rows) error {
 		var account string
 		err := r.Scan(&account)
 		accounts = append(accounts, account)

@@ -128,6 +128,22 @@ func TestSessionAccounts(t *testing.T) {
 		}
 		slices.Sort(want)
 		sameText(t, "accounts", got, want...)
+
+		ws := newWorkspace(t, db)
+		d := newDevice(t, db, ws, postern.Connected)
+		linkTo(t, db, d, want[0])
+		attempt := openLinkOf(newDevice(t, db, ws, postern.Unlinked), 5)
+		for _, err := range []error{
+			db.Links.Open(t.Context(), attempt), db.Links.Scanned(t.Context(), LinkRow{Link: attempt.Link}, want[1], "+15550002222"),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err = db.SessionKeys.Abandoned(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sameText(t, "accounts of no device", got, want[2:]...)
 	})
 }
 

@@ -1,9 +1,12 @@
 package testkit_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"postern/internal/postern"
+	"postern/internal/store"
 	"postern/internal/testkit"
 )
 
@@ -61,5 +64,31 @@ func TestDeletingADeviceLeavesNothing(t *testing.T) {
 				t.Errorf("keys of the deleted device's account are kept")
 			}
 		}
+	})
+}
+
+// Keys that a crash has left of an account that no device has are removed after the next start.
+func TestKeysOfAnAbandonedAccountAreRemoved(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		d := c.Link(phone)
+		kept := k.SessionAccounts()
+		db, err := store.Open(t.Context(), store.Options{Dir: k.Config.Dir, URL: string(k.Config.DatabaseURL)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := store.WriteSessionKeys{Account: "15550009999:7@s.whatsapp.net", Keys: []store.SessionKey{{
+			Kind: "identity", Name: "a", Value: []byte("x"),
+		}}}
+		if err := errors.Join(db.SessionKeys.Write(t.Context(), left), db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		k.Boot()
+		c.Await(d.ID, postern.Connected)
+		testkit.Eventually(t, "the keys to go", func() (bool, any) {
+			got := k.SessionAccounts()
+			k.Boot()
+			return slices.Equal(got, kept), got
+		})
 	})
 }

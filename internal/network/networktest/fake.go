@@ -89,7 +89,10 @@ func (f *Fake) Open(_ context.Context, account string) (network.Session, error) 
 }
 
 // Forget removes the account's keys.
-func (f *Fake) Forget(_ context.Context, account string) error {
+func (f *Fake) Forget(ctx context.Context, account string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	f.forget(account)
 	return nil
 }
