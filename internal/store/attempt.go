@@ -230,22 +230,21 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 	return err
 }
 
-// countFailure counts a failure of the endpoint, and disables the endpoint when it has
-// failed for long enough or when the attempt asks for it.
+// countFailure counts a failure of the endpoint, and disables the endpoint when it has failed for long enough or when
+// the attempt asks for it. Failures at a URL that the endpoint no longer has do not count.
 //
 // Single writer: order.
 func (o *Attempt) countFailure(t *db.Tx) error {
-	err := t.Exec(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END,
-		failures = failures + 1 WHERE id = $1`, o.EndpointID, o.At)
-	if err != nil {
+	n, err := t.Changed(`UPDATE endpoint SET failing_since = CASE WHEN failures = 0 THEN $2 ELSE failing_since END,
+		failures = failures + 1 WHERE id = $1 AND ($3 = '' OR url = $3)`, o.EndpointID, o.At, o.URL)
+	if err != nil || n == 0 {
 		return err
 	}
-	n, err := t.Changed(`UPDATE endpoint SET status = 'disabled',
+	n, err = t.Changed(`UPDATE endpoint SET status = 'disabled',
 			status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END,
 			since = (SELECT coalesce(max(position), 0) FROM event)
-		WHERE id = $1 AND status = 'active' AND ($2 <> '' AND ($5 = '' OR url = $5) OR failures >= $3
-		AND failing_since <= $4)`,
-		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter), o.URL)
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
+		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
 	if err != nil || n == 0 {
 		return err
 	}

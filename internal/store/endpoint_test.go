@@ -139,6 +139,40 @@ func TestForeignEndpointCannotBeChanged(t *testing.T) {
 	})
 }
 
+// The failures of an endpoint at its old URL say nothing about the new one.
+func TestFailuresAtTheOldURLAreForgotten(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 1)
+		due, _ := db.Deliveries.Due(t.Context(), e.ID, testNow.Add(1e12), true, 10)
+		failed := Attempt{
+			DeliveryID: due[0].ID, Row: due[0].Row, EndpointID: e.ID, URL: e.URL, Number: 1, At: testNow,
+			Ended: testNow, HTTPStatus: 500, Reason: "status", Status: postern.DeliveryPending, DueAt: testNow.Add(time.Second),
+		}
+		attempt := func(want int) {
+			t.Helper()
+			if err := db.Deliveries.FinishAttempt(t.Context(), failed); err != nil {
+				t.Fatal(err)
+			}
+			if n := count(t, db, `SELECT failures FROM endpoint WHERE id = $1`, e.ID); n != want {
+				t.Errorf("%d failures count, want %d", n, want)
+			}
+			failed.Number++
+		}
+		attempt(1)
+		change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = "https://example.com/new", testNow })
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", HandshakePost{Ended: testNow}); err != nil {
+			t.Fatal(err)
+		}
+		attempt(0) // begun before the move
+		if n := count(t, db, `SELECT failing_since FROM endpoint WHERE id = $1`, e.ID); n != 0 {
+			t.Errorf("the new URL fails since %d", n)
+		}
+		failed.URL = "https://example.com/new"
+		attempt(1)
+	})
+}
+
 func TestLate410OfTheOldURLLeavesTheNewOne(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
