@@ -89,6 +89,7 @@ type Engine struct {
 	pacers      map[postern.DeviceID]*pacer // of devices without a connection that sent something lately
 	supervisors map[postern.DeviceID]*supervisor
 	live        map[postern.DeviceID]*liveSession
+	quiet       bool // the server stops: no session sends any more
 	running     sync.WaitGroup
 }
 

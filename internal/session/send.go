@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,6 +102,7 @@ func (e *Engine) goLive(h *host) {
 	}
 	e.mu.Lock()
 	e.live[l.id] = l
+	l.closed = e.quiet
 	e.mu.Unlock()
 	e.liveChange(1)
 	l.kick()
@@ -124,13 +127,15 @@ func (e *Engine) goDark(id postern.DeviceID) {
 	}
 }
 
-// quiesce stops all sending, so that the sends in progress can finish before the
-// connections are closed.
+// quiesce stops all sending, so that the sends in progress can finish before the connections are closed. It holds no
+// lock while it waits: a send may need what a message that arrives meanwhile has locked.
 func (e *Engine) quiesce() {
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.quiet = true
+	live := slices.Collect(maps.Values(e.live))
+	e.mu.Unlock()
 	var all sync.WaitGroup
-	for _, l := range e.live {
+	for _, l := range live {
 		all.Go(func() { l.stop(sendGrace) })
 	}
 	all.Wait()
