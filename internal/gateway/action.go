@@ -73,21 +73,27 @@ func (g Actions) changeScheduled(
 	if err := checkSendAt(change.SendAt, now); err != nil {
 		return m, err
 	}
-	if change.Text != "" {
-		if !m.Content.Kind.HasText() {
-			return m, postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
-		}
-		m.Content.Text, m.Content.LinkPreview = change.Text, previewOf(change.Text, m.Content.LinkPreview != nil)
-	}
-	if change.Priority != "" {
-		m.Priority = change.Priority.Stored()
-	}
-	if change.SendAt != 0 {
-		m.ExpiresAt += max(change.SendAt, now) - m.SendAt
-		m.SendAt = max(change.SendAt, now)
-	}
 	acts := did(c, now, "message.changed", string(m.ID), string(m.To))
-	return m, g.db.Messages.ChangeScheduled(ctx, m, acts)
+	apply := func(m *postern.Message) error { return change.apply(m, now) }
+	return g.db.Messages.ChangeScheduled(ctx, m.WorkspaceID, m.ID, apply, acts)
+}
+
+// apply changes a scheduled message.
+func (c MessageChange) apply(m *postern.Message, now postern.Time) error {
+	if c.Text != "" {
+		if !m.Content.Kind.HasText() {
+			return postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
+		}
+		m.Content.Text, m.Content.LinkPreview = c.Text, previewOf(c.Text, m.Content.LinkPreview != nil)
+	}
+	if c.Priority != "" {
+		m.Priority = c.Priority.Stored()
+	}
+	if c.SendAt != 0 {
+		m.ExpiresAt += max(c.SendAt, now) - m.SendAt
+		m.SendAt = max(c.SendAt, now)
+	}
+	return nil
 }
 
 // Cancel ends a message that has not been sent, and returns its unit to the quota.

@@ -108,7 +108,9 @@ func (g Webhooks) RotateSecret(
 				}
 				retire(e, now, until)
 				e.Secret, e.SecretLastFour = shown.Secret, shown.SecretLastFour
-				e.SigningKey, e.PublicKey, e.Signatures = shown.SigningKey, shown.PublicKey, shown.Signatures
+				if slices.Equal(e.Signatures, shown.Signatures) { // or its key was just made or removed
+					e.SigningKey, e.PublicKey = shown.SigningKey, shown.PublicKey
+				}
 				return nil
 			}, didByAny(c, now, "webhook.secret-rotated", string(id), e.URL)...)
 			return err

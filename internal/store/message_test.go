@@ -531,3 +531,35 @@ func TestReceiptsTakeTurns(t *testing.T) {
 		t.Errorf("about %+v, want %+v", got, want)
 	}
 }
+
+// Each change of a scheduled message begins with the message as the change before it has left it.
+func TestChangesOfAScheduledMessageAddUp(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		m := outbound(d)
+		m.Status, m.SendAt, m.ExpiresAt = postern.Scheduled, testNow.Add(time.Hour), testNow.Add(2*time.Hour)
+		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range []func(*postern.Message){
+			func(m *postern.Message) { m.Content.Text = "corrected" },
+			func(m *postern.Message) { m.SendAt = testNow.Add(time.Minute) },
+		} {
+			_, err := db.Messages.ChangeScheduled(t.Context(), m.WorkspaceID, m.ID, func(m *postern.Message) error {
+				change(m)
+				return nil
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := db.Messages.Get(t.Context(), m.WorkspaceID, m.ID)
+		if err != nil || got.Content.Text != "corrected" || got.SendAt != testNow.Add(time.Minute) {
+			t.Errorf("the message is %+v (%v)", got, err)
+		}
+		if _, err := db.Messages.ChangeScheduled(t.Context(), "ws_other", m.ID, nil, nil); postern.ReasonOf(err) != postern.ActionNotPossible {
+			t.Errorf("a change of another workspace: %v", err)
+		}
+	})
+}

@@ -265,20 +265,33 @@ func ofEarlierNumber(id postern.MessageID, at postern.Time) FinishOutbound {
 	}
 }
 
-// ChangeScheduled changes a message that is still scheduled: its text, time and priority.
-func (s Messages) ChangeScheduled(ctx context.Context, m postern.Message, acts []Act) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		n, err := t.Changed(`UPDATE message SET body = $3, send_at = $4, expires_at = $5, extra = $6, priority = $7
-			WHERE workspace_id = $1 AND id = $2 AND status = 'scheduled'`,
-			m.WorkspaceID, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt, extraOf(m.Content), m.Priority)
-		if err == nil && n == 0 {
-			err = postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
+// ChangeScheduled changes a message that is still scheduled: its text, preview, time and priority. It returns the
+// message as it is then.
+//
+// Single writer: change.
+func (s Messages) ChangeScheduled(
+	ctx context.Context, ws postern.WorkspaceID, id postern.MessageID, change func(*postern.Message) error, acts []Act,
+) (m postern.Message, err error) {
+	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		m, err = scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $2 AND `+ofWorkspace+`
+			AND status = 'scheduled'`, ws, id))
+		if errors.Is(err, sql.ErrNoRows) {
+			return postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
 		}
+		if err == nil {
+			err = change(&m)
+		}
+		if err != nil {
+			return err
+		}
+		err = t.Exec(`UPDATE message SET body = $2, send_at = $3, expires_at = $4, extra = $5, priority = $6 WHERE id = $1`,
+			m.ID, m.Content.Text, m.SendAt, m.ExpiresAt, extraOf(m.Content), m.Priority)
 		if file := m.Content.Media; err == nil && file != nil {
 			err = t.Each(keepFiles, [][]any{{file.ID, m.ExpiresAt}})
 		}
 		return errors.Join(err, recordActs(t, acts))
 	}))
+	return m, err
 }
 
 // unsendable selects messages still to be sent by a device that has no link.
