@@ -92,6 +92,10 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 				return g.db.Messages.Remove(ctx, ws.ID, now.Add(-k.Messages), from)
 			}),
 			inChunks(ctx, func(int64) (int64, bool, error) {
+				more, err := g.db.Messages.RemovePast(ctx, ws.ID, now.Add(-k.Messages))
+				return 0, more, err
+			}),
+			inChunks(ctx, func(int64) (int64, bool, error) {
 				more, err := g.db.Media.RemoveOld(ctx, ws.ID, now.Add(-k.Media), now.Add(-min(k.Media, k.Messages)))
 				return 0, more, err
 			}),

@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -162,6 +163,30 @@ func TestAMovedHistoryIsRead(t *testing.T) {
 		}
 		if n := count(t, s, `SELECT unread FROM chat WHERE chat_id = '+15551234567'`); n != 1 {
 			t.Errorf("%d messages are unread, want the one that arrived", n)
+		}
+	})
+}
+
+// Old messages of a history are removed although younger ones were stored before them.
+func TestRetentionRemovesOldMessagesOfAHistory(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		receiveN(t, db, d, 1)
+		past := inboundOf(d, "P", "lid:1", "long ago")
+		past.Message.History, past.Message.CreatedAt = true, testNow.Add(-time.Hour)
+		err := db.Messages.RecordHistory(t.Context(), RecordHistory{
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, List: []RecordInbound{past},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more, err := db.Messages.RemovePast(t.Context(), d.WorkspaceID, testNow.Add(-time.Minute)); more || err != nil {
+			t.Fatal(more, err)
+		}
+		list := messagesOf(t, db, d.WorkspaceID, MessageSearch{})
+		if len(list) != 1 || list[0].History {
+			t.Errorf("left are %+v, want the one that was received", list)
 		}
 	})
 }

@@ -274,7 +274,10 @@ func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error 
 	if events, err = applyActs(t, acts, events); err != nil {
 		return err
 	}
-	decrypted, err := fillDecrypted(t, repeated)
+	decrypted, acts, err := fillDecrypted(t, repeated)
+	if err == nil {
+		decrypted, err = applyActs(t, acts, decrypted)
+	}
 	if err != nil {
 		return err
 	}
@@ -431,14 +434,16 @@ type arrival struct {
 	networkID, sender string
 }
 
-var fillDecryptedMessages = db.NewStatement("device, network, author, "+newContentSet,
-	`UPDATE message SET `+setContent+`, undecryptable = 0, error_code = '', error_detail = '' [FROM @rows]
+var fillDecryptedMessages = db.NewStatement("device, network, author, answered, own_name, subject, "+newContentSet,
+	`UPDATE message SET `+setContent+`, reply_to = @answered, about = @subject,
+	from_name = CASE WHEN @own_name = '' THEN from_name ELSE @own_name END,
+	undecryptable = 0, error_code = '', error_detail = '' [FROM @rows]
 	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1
 	RETURNING `+messageColumns+`, sender`)
 
-// fillDecrypted fills in messages that could not be decrypted before, and returns their
-// events. Other messages are repetitions and change nothing.
-func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err error) {
+// fillDecrypted fills in messages that could not be decrypted before, and returns their events, and those that turned
+// out to be actions. Other messages are repetitions and change nothing.
+func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, acts []act, err error) {
 	rows, ops := [][]any(nil), make(map[arrival]RecordInbound, len(repeated))
 	for _, o := range repeated {
 		key := arrival{o.Message.DeviceID, db.Clean(o.Message.NetworkID), db.Clean(o.Sender)}
@@ -446,7 +451,7 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 			continue
 		}
 		ops[key] = o
-		row := []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender}
+		row := []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.ReplyTo, o.Message.FromName, o.Message.About}
 		rows = append(rows, append(row, contentValues(o.Message.Content)...))
 	}
 	var files [][]any
@@ -457,6 +462,10 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 			return err
 		}
 		o := ops[arrival{m.DeviceID, m.NetworkID, sender}]
+		if m.About != "" {
+			acts = append(acts, act{m, o.Now, len(events)})
+			return nil
+		}
 		m.Content.Media = o.Message.Content.Media // not stored yet
 		if o.File != nil {
 			o.File.MessageID = m.ID
@@ -470,7 +479,10 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, err er
 	if err == nil {
 		err = t.Each(addMedia, files)
 	}
-	return events, err
+	for _, a := range acts { // their chats no longer have them as messages
+		err = errors.Join(err, contactid.Recount(t, a.DeviceID, a.ChatID))
+	}
+	return events, acts, err
 }
 
 // late is how long after it was sent a message arrives at least, by the network's whole seconds, to be looked at by
@@ -711,6 +723,26 @@ const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
 // ofWorkspace is the condition that rows that are chosen by their ids are of the workspace $1. It must not use an index:
 // without statistics, SQLite would read all rows of the workspace.
 const ofWorkspace = `workspace_id || '' = $1`
+
+// RemovePast deletes a chunk of the messages of histories that are from before a time, and reports whether there may be
+// more. They are stored after younger ones, at which [Messages.Remove] ends.
+func (s Messages) RemovePast(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
+	var ids []string
+	err = s.db.Rows(ctx, `SELECT id FROM message WHERE workspace_id = $1 AND created_at < $2 AND history = 1
+		ORDER BY created_at, n LIMIT $3 + 0`, []any{ws, before, purgeChunk}, func(r *sql.Rows) error {
+		var id string
+		err := r.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return false, err
+	}
+	return len(ids) == purgeChunk, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		return errors.Join(t.Exec(`DELETE FROM message WHERE `+ofWorkspace+` AND id IN `+t.InList(2), ws, asJSON(ids)),
+			lowerHistory(t))
+	}))
+}
 
 // Remove deletes a chunk of the messages made before a time, from after a place on; messages
 // that are still to be sent, or were sent or failed after the time, are kept. next is the place to continue from; more is false

@@ -273,6 +273,7 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 		dark := inboundOf(d, "A", "lid:1", "")
 		dark.Type, dark.Undecryptable, dark.Message.Content = postern.MessageUndecryptable, true, postern.Unsupported("")
 		readable := inboundOf(d, "A", "lid:1", "now it can be read")
+		readable.Message.ReplyTo, readable.Message.FromName = "msg_answered", "Ada"
 		for _, o := range []RecordInbound{dark, dark, readable, readable, dark} {
 			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -282,6 +283,35 @@ func TestMessageThatCouldNotBeReadIsCompletedOnce(t *testing.T) {
 		list := messagesOf(t, db, d.WorkspaceID, MessageSearch{})
 		if len(list) != 1 || list[0].Content.Text != "now it can be read" || list[0].ID != dark.Message.ID {
 			t.Errorf("messages = %+v, want the one, completed", list)
+		}
+		if m := list[0]; m.ReplyTo != "msg_answered" || m.FromName != "Ada" {
+			t.Errorf("the message replies to %q and is from %q", m.ReplyTo, m.FromName)
+		}
+	})
+}
+
+// An action that could not be decrypted at first is no message any more once it is, and has its effect.
+func TestActionThatCouldNotBeReadTakesEffect(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		text, dark := inboundOf(d, "A", "lid:1", "befor"), inboundOf(d, "B", "lid:1", "")
+		dark.Type, dark.Undecryptable, dark.Message.Content = postern.MessageUndecryptable, true, postern.Unsupported("")
+		edit := inboundOf(d, "B", "lid:1", "before")
+		edit.Message.Content, edit.Message.About = postern.Content{Kind: postern.KindEdit, Text: "before"}, "A"
+		for _, o := range []RecordInbound{text, dark, edit, edit} {
+			if err := db.Messages.RecordInbound(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sameText(t, "events", eventTypes(t, db, d.ID), "message.received", "message.undecryptable", "message.edited")
+		list := messagesOf(t, db, d.WorkspaceID, MessageSearch{})
+		if len(list) != 1 || list[0].Content.Text != "before" {
+			t.Errorf("messages = %+v, want the edited one", list)
+		}
+		if n := count(t, db, `SELECT count(*) FROM chat c JOIN message m ON m.n = c.newest
+			WHERE c.device_id = $1 AND c.unread = 1 AND m.network_id = 'A'`, d.ID); n != 1 {
+			t.Error("the chat does not have the edited message alone")
 		}
 	})
 }

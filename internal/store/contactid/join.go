@@ -138,6 +138,11 @@ func Move(t *db.Tx, id postern.DeviceID, from, to string) (moved bool, err error
 	return n > 0, err
 }
 
+// Recount finds the newest message of a chat again, and how many are unread.
+func Recount(t *db.Tx, id postern.DeviceID, chat string) error {
+	return errors.Join(newest(t, id, chat), moveRead(t, id, chat, chat))
+}
+
 // newest finds the newest message of a chat again. Messages of the history have higher numbers than those before which
 // they were written.
 func newest(t *db.Tx, id postern.DeviceID, chat string) error {
