@@ -59,9 +59,15 @@ func (v reuploads) wanted(cp *companion, n *waBinary.Node) (m Shown, silent bool
 	return *found, false
 }
 
-// named reports whether a request names the chat and the direction of a message on the phone of own.
+// named reports whether a request names the chat and the direction of a message on the phone of own, and in a group its
+// author.
 func named(rmr waBinary.Node, own number, m *Shown) bool {
 	jid, _ := attrJID(&rmr, "jid")
+	if m.Group != "" {
+		participant, _ := attrJID(&rmr, "participant")
+		author, ok := numberOf(participant)
+		return ok && jid == groupAddress(m.Group) && author.String() == m.From
+	}
 	chat, ok := numberOf(jid)
 	return ok && chat == m.other(own) && (attr(&rmr, "from_me") == "true") == m.writtenBy(own)
 }

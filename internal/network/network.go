@@ -254,7 +254,8 @@ type ChatSetting struct {
 type MediaRequest struct {
 	NetworkID string
 	ChatID    string
-	FromMe    bool // the account wrote it
+	FromMe    bool   // the account wrote it
+	Author    string // who wrote it otherwise, as in [Quote]; needed in groups and for status posts
 	Ref       Ref
 }
 

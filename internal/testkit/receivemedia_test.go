@@ -6,6 +6,7 @@ import (
 
 	"postern/internal/postern"
 	"postern/internal/testkit"
+	"postern/vendorsim"
 )
 
 // inboundFile lets a contact send a file, and returns it as the event of the message shows it.
@@ -103,5 +104,30 @@ func TestDeviceCountsWhatWaits(t *testing.T) {
 		c.Call("POST", path(d, "/resume"), nil, 200, nil)
 		c.AwaitMessage(last.ID, postern.Read)
 		queued(0)
+	})
+}
+
+// A file of a group that the network no longer has is asked for from the phone, by its author.
+func TestFileOfAGroupIsUploadedAgain(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
+		c := k.Workspace("growth")
+		hooks := c.Receive(string(postern.MessageReceived), string(postern.MediaReadyEv))
+		d := linked(t, k, c)
+		setMedia(t, c, d, postern.MediaLazy)
+		var list struct{ Data []postern.GroupSummary }
+		c.Call("GET", path(d, "/groups"), nil, 200, &list)
+		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/inbound", map[string]any{
+			"from": ann, "group": list.Data[0].ChatID, "type": "document",
+			"media": map[string]any{"data": []byte("Order 17"), "mimeType": "text/plain", "filename": "order.txt"},
+		}, 200, nil)
+		file := mediaOf(t, hooks.AwaitCount(postern.MessageReceived, 1)[0])
+		if err := k.Vendor.Fault(t.Context(), phone, vendorsim.FaultMediaExpired); err != nil {
+			t.Fatal(err)
+		}
+		c.Call("GET", "/v1/media/"+string(file.ID), nil, 200, nil)
+		hooks.Await(postern.MediaReadyEv)
+		if got := c.Download(file.ID); string(got) != "Order 17" {
+			t.Errorf("the file is %q", got)
+		}
 	})
 }

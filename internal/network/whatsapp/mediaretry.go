@@ -33,7 +33,8 @@ func (s *session) RequestMedia(ctx context.Context, m network.MediaRequest) erro
 	}
 	s.requested.add(m.NetworkID, f)
 	info := &types.MessageInfo{ID: m.NetworkID, MessageSource: types.MessageSource{
-		Chat: chat, Sender: chat, IsFromMe: m.FromMe,
+		Chat: chat, Sender: c.member(ctx, chat, &network.Quote{FromMe: m.FromMe, Author: m.Author}), IsFromMe: m.FromMe,
+		IsGroup: chat.Server == types.GroupServer || chat == types.StatusBroadcastJID, // only then is the sender named
 	}}
 	if err := c.cli.SendMediaRetryReceipt(ctx, info, f.Key); err != nil {
 		return unsent("ask for a file", err)
