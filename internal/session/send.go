@@ -301,8 +301,7 @@ func (l *liveSession) sendOne(m store.QueuedMessage) error {
 	l.startFinish()
 	if now := l.e.db.Now(); m.ExpiresAt <= now {
 		delete(l.retry, m.ID) // what waits for it in its chat no longer does
-		_, err := l.e.db.Outbox.Expire(l.ctx, now, expireChunk)
-		return err
+		return l.e.db.Outbox.ExpireOne(l.ctx, m, now)
 	}
 	if err := cmp.Or(l.failure(m.Message), l.blocked(m.Message)); err != nil {
 		return l.settleUnsent(m, err)
@@ -402,6 +401,9 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 	case errors.Is(err, network.ErrNotConnected):
 		l.e.db.Outbox.NotConnected(m.ID, !m.FrameLeft)
 		return err
+	}
+	if l.reached > 0 { // receipts may confirm it
+		l.e.db.Outbox.Reached(m.ID, l.reached)
 	}
 	l.repeat(m.Message)
 	return nil

@@ -615,6 +615,13 @@ func (s Outbox) NotConnected(id postern.MessageID, first bool) {
 	})))
 }
 
+// Reached records how many members of a group get a message of which an attempt has left, but was not confirmed.
+func (s Outbox) Reached(id postern.MessageID, people int) {
+	s.db.Later(db.Fenced(db.Func(func(t *db.Tx) error {
+		return t.Exec(`UPDATE message SET recipients = $2 WHERE id = $1 AND status = 'sending'`, id, people)
+	})))
+}
+
 // Once makes an operation happen at most once: its row is written in the same transaction
 // as the effect. A nil *Once has no effect.
 type Once struct {

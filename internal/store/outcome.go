@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -144,10 +145,9 @@ func statusEvent(m postern.Message, at postern.Time) (eventAt, error) {
 
 // Expire ends up to limit messages whose lifetime is over and returns how many it ended. A
 // message of which no frame ever left becomes expired and its unit is refunded; any other
-// becomes failed with the code Unconfirmed.
+// becomes failed with the code Unconfirmed, unless an attempt may still be in flight.
 func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int, err error) {
-	due, err := s.exists(ctx, `SELECT count(*) FROM message WHERE status IN `+unsent+`
-		AND expires_at <= $1`, now)()
+	due, err := s.exists(ctx, `SELECT count(*) FROM (`+overLife+`) AS over`, now, now.Add(-inFlight), 1)()
 	if err != nil || !due {
 		return 0, err // the common case costs no write
 	}
@@ -166,9 +166,21 @@ func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int,
 	return n, err
 }
 
+// inFlight is longer than an attempt may take; see network.SendTimeout. The network may still confirm one that is younger.
+const inFlight = time.Minute
+
+// overLife selects the messages whose lifetime is over at the time $1, except those of which an attempt that began after
+// $2 has no outcome yet.
+const overLife = `SELECT id, frame_left FROM message WHERE status IN ` + unsent + ` AND expires_at <= $1
+	AND (status = 'queued' OR attempt_outcome <> '' OR attempted_at <= $2) LIMIT $3 + 0`
+
 func overdue(t *db.Tx, now postern.Time, limit int) ([]QueuedMessage, error) {
-	return queuedOf(t, `SELECT id, frame_left FROM message WHERE status IN `+unsent+` AND expires_at <= $1
-		LIMIT $2 + 0`, now, limit)
+	return queuedOf(t, overLife, now, now.Add(-inFlight), limit)
+}
+
+// ExpireOne ends a message whose lifetime is over like Expire. The caller knows that no attempt is in flight.
+func (s Outbox) ExpireOne(ctx context.Context, m QueuedMessage, now postern.Time) error {
+	return s.Finish(ctx, expire(m, now))
 }
 
 func expire(q QueuedMessage, now postern.Time) FinishOutbound {
