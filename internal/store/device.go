@@ -138,10 +138,12 @@ func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.
 		pace := d.Pace.Or(postern.Pace{})
 		t.Wake(DeviceChanged, string(id))
 		return changeDevice(t, `UPDATE device SET name = $3, metadata = $4, pace_minute = $5, pace_new_chats = $6,
-			receive = $7, proxy_url = $8, turn = $9, status = $10 WHERE workspace_id = $1 AND id = $2`,
+			receive = $7, proxy_url = $8, turn = $9, status = $10,
+			down_at = CASE WHEN status = 'connected' AND $10 = 'connecting' THEN $11 ELSE down_at END
+			WHERE workspace_id = $1 AND id = $2`,
 			ws, id, d.Name, asJSON(d.Metadata), pace.PerMinute, pace.NewChatsPerMinute,
 			receiveColumn{&d.Receive}.bits(),
-			d.Proxy, d.Turn, d.Status)
+			d.Proxy, d.Turn, d.Status, postern.TimeOf(s.db.Now()))
 	}))
 	return d, err
 }

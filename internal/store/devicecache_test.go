@@ -225,3 +225,21 @@ func TestSeenDevicesAreRead(t *testing.T) {
 		}
 	})
 }
+
+// A device that connects again through another proxy is down since then.
+func TestDeviceIsDownSinceItsProxyChanged(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		_, err := db.Devices.Change(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) error {
+			d.Proxy = []byte("sealed")
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := count(t, db, `SELECT count(*) FROM device WHERE id = $1 AND status = 'connecting' AND down_at > 0`, d.ID); n != 1 {
+			t.Error("the device is not down, or since no time")
+		}
+	})
+}
