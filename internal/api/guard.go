@@ -30,6 +30,7 @@ type request struct {
 	idem          *gateway.Idempotency // nil: a repetition is a new request
 	w             http.ResponseWriter  // of an operation that reads its body itself
 	r             *http.Request        // of that operation
+	permit        func() error         // checks the key again; see stillPermitted
 	endTurn       func()               // ends the workspace's turn; nil when the request keeps none
 }
 
@@ -47,6 +48,7 @@ func requestOf(ctx context.Context) *request {
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	q, op := &request{Request: obs.RequestOf(r.Context()), w: w, r: r}, ctx.Operation()
+	q.permit = func() error { return a.stillPermitted(r.Context(), q, op) }
 	err := a.admit(w, r, q, op)
 	if err == nil {
 		err = a.checkRequest(w, r, q, op)
@@ -113,6 +115,9 @@ func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, o
 		return err
 	}
 	hash, err := a.checkBody(w, r, op)
+	if err == nil && op.RequestBody != nil {
+		err = q.permit()
+	}
 	if err != nil || !spec.TakesKey(op) {
 		return err
 	}
@@ -121,6 +126,15 @@ func (a *API) checkRequest(w http.ResponseWriter, r *http.Request, q *request, o
 		q.idem = &gateway.Idempotency{Method: r.Method, Path: r.URL.Path, Key: key, Hash: hash}
 	}
 	return err
+}
+
+// stillPermitted checks the key again after a body, which takes as long to arrive as its sender likes: a key that was
+// revoked meanwhile must do nothing any more.
+func (a *API) stillPermitted(ctx context.Context, q *request, op *huma.Operation) (err error) {
+	if q.caller, err = a.gateway.Keys.Authenticate(ctx, q.authorization); err != nil {
+		return err
+	}
+	return q.caller.Permit(a.scopes[op.OperationID]...)
 }
 
 // checkQuery refuses parameters that the operation does not have, and ambiguous

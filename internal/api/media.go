@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -62,7 +64,21 @@ func (h files) receive(ctx context.Context, q *request, name string) (gateway.Cr
 	if err != nil {
 		return gateway.Created[postern.Media]{}, err
 	}
-	return h.gateway.Media.Upload(ctx, q.caller, body, name, q.idem)
+	return h.gateway.Media.Upload(ctx, q.caller, permitted{body, q.permit}, name, q.idem)
+}
+
+// permitted is a body that ends with an error if its sender may no longer send it.
+type permitted struct {
+	io.Reader
+	permit func() error
+}
+
+func (p permitted) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if err == io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+		err = cmp.Or(p.permit(), io.EOF)
+	}
+	return n, err
 }
 
 const mediaPath = "/v1/media/"

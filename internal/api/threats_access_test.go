@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
@@ -387,4 +388,43 @@ func TestT6PlainTextIsRefused(t *testing.T) {
 			}
 		})
 	})
+}
+
+// untilRead is a body whose sender does something before its end.
+type untilRead struct {
+	io.Reader
+	end func()
+}
+
+func (u *untilRead) Read(b []byte) (int, error) {
+	n, err := u.Reader.Read(b)
+	if err == io.EOF && u.end != nil {
+		u.end()
+		u.end = nil
+	}
+	return n, err
+}
+
+// T6: a key that is revoked before the body of its request has arrived does nothing any more.
+func TestT6KeyThatIsRevokedBeforeTheBodyEndsDoesNothing(t *testing.T) {
+	t.Parallel()
+	mine := newServer(t).tenant("growth")
+	revoked := func() (holder *tenant, revoke func()) {
+		holder = mine.with(mine.newKey(gateway.NewKey{}))
+		id := holder.caller().Key.ID
+		return holder, func() {
+			if err := mine.g.Keys.Revoke(t.Context(), access.Operator(), mine.ws, id); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	holder, revoke := revoked()
+	req := holder.request("POST", "/v1/devices", "x", "Authorization", "Bearer "+holder.key)
+	req.Body, req.ContentLength = io.NopCloser(&untilRead{strings.NewReader(`{"name":"a"}`), revoke}), -1
+	holder.send(req).want(http.StatusUnauthorized, postern.Unauthorized)
+	holder, revoke = revoked()
+	holder.put(&untilRead{strings.NewReader("Hello"), revoke}, -1).want(http.StatusUnauthorized, postern.Unauthorized)
+	if n := len(mine.do("GET", "/v1/devices", "").list().Data); n != 0 {
+		t.Errorf("%d devices were created", n)
+	}
 }
