@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -26,6 +29,25 @@ import (
 
 	"github.com/a-h/templ"
 )
+
+// errOutdated means that somebody else has changed what a form was filled with.
+var errOutdated = errors.New("somebody else has changed this since you opened the page; " +
+	"save again to replace their change, or reload the page to see it")
+
+// stateOf identifies what a form is filled with.
+func stateOf(shown ...any) string {
+	text, _ := json.Marshal(shown) //nolint:errchkjson // of plain values
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// checkState returns errOutdated if a form was filled with something else than what is there now.
+func checkState(r *http.Request, now string) error {
+	if seen := r.PostFormValue("seen"); seen != "" && seen != now {
+		return errOutdated
+	}
+	return nil
+}
 
 // visit is a member's request for a page of a workspace.
 type visit struct {

@@ -2,6 +2,7 @@ package dash
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -371,7 +372,8 @@ func (d chats) addSettings(r *http.Request, v visit, view *page.ChatView) error 
 	if err != nil {
 		return err
 	}
-	view.Assignee, view.Mine, view.Note = note.Email, note.Assignee == v.user(), note.Text
+	view.Assignee, view.Mine, view.NoteSeen = note.Email, note.Assignee == v.user(), stateOf(note.Text)
+	view.Note = cmp.Or(view.Note, note.Text)
 	all, err := d.g.Labels.List(r.Context(), v.caller, postern.DeviceID(view.Device))
 	for _, l := range all {
 		view.Labels = append(view.Labels, page.LabelOn{ID: l.ID, Name: l.Name, On: slices.Contains(c.Labels, l)})
@@ -415,13 +417,17 @@ func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said str
 	case "unassign":
 		err = d.g.Chats.Assign(r.Context(), v.caller, device, chat, "")
 	case "note":
-		err = d.g.Chats.SetNote(r.Context(), v.caller, device, chat, strings.ReplaceAll(r.PostFormValue("note"), "\r\n", "\n"))
+		err = d.setNote(r, v)
+	}
+	if errors.Is(err, errOutdated) {
+		draft := page.Draft{Problem: word(err.Error()) + "."}
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r)})
 	}
 	switch postern.ReasonOf(err) {
 	case postern.ValidationFailed, postern.ResourceLimit:
 		wrong, _ := faults(err)
 		draft := page.Draft{Problem: cmp.Or(wrong["name"], wrong["assignee"], wrong["note"], word(err.Error())+".")}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r)})
 	case postern.DeviceNotConnected, postern.NetworkTimeout, postern.NetworkRefused:
 		draft := page.Draft{Problem: word(err.Error()) + "."}
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})
@@ -431,6 +437,22 @@ func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said str
 	}
 	return d.done(w, r, said, chatPath(device, chat))
 }
+
+// setNote replaces the note of the conversation, unless somebody else has changed it since it was shown.
+func (d chats) setNote(r *http.Request, v visit) error {
+	device, chat := chatIn(r)
+	note, err := d.g.Chats.Note(r.Context(), v.caller, device, chat)
+	if err == nil {
+		err = checkState(r, stateOf(note.Text))
+	}
+	if err == nil {
+		err = d.g.Chats.SetNote(r.Context(), v.caller, device, chat, noteIn(r))
+	}
+	return err
+}
+
+// noteIn is the note in a form, with LF line ends.
+func noteIn(r *http.Request) string { return strings.ReplaceAll(r.PostFormValue("note"), "\r\n", "\n") }
 
 // newLabel makes a label and puts it on the conversation.
 func (d chats) newLabel(r *http.Request, v visit) error {

@@ -118,11 +118,14 @@ func (d devices) settings(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	pace := one.Pace.Or(postern.Pace{})
 	return d.showSettings(w, r, v, http.StatusOK, page.DeviceSettingsView{
-		ID: string(one.ID), Title: one.Name, Name: page.Field{Value: one.Name}, PerMinute: rateField(pace.PerMinute),
+		ID: string(one.ID), Title: one.Name, Seen: stateOfSettings(one), Name: page.Field{Value: one.Name}, PerMinute: rateField(pace.PerMinute),
 		NewChats: rateField(pace.NewChatsPerMinute),
 		Receives: receives(func(name string) bool { return *receiveOf(&one.Receive, name) }), Media: string(one.Receive.Media),
 	})
 }
+
+// stateOfSettings identifies what the form of a device's settings is filled with.
+func stateOfSettings(d postern.Device) string { return stateOf(d.Name, d.Pace, d.Receive, d.Proxy) }
 
 func (d devices) showSettings(w http.ResponseWriter, r *http.Request, v visit, status int, view page.DeviceSettingsView) error {
 	return d.write(w, r, status, page.DeviceSettings(d.frame(r, v, "Settings of a device", "/devices"), view))
@@ -167,12 +170,18 @@ func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit)
 		return err
 	}
 	view := page.DeviceSettingsView{
-		ID: string(one.ID), Title: one.Name, Name: page.Field{Value: r.PostFormValue("name")}, NoProxy: r.PostFormValue("noProxy") != "",
+		ID: string(one.ID), Title: one.Name, Seen: stateOfSettings(one), Name: page.Field{Value: r.PostFormValue("name")},
+		NoProxy:   r.PostFormValue("noProxy") != "",
 		PerMinute: page.Field{Value: r.PostFormValue("perMinute")}, NewChats: page.Field{Value: r.PostFormValue("newChats")},
 		Proxy: page.Field{Value: r.PostFormValue("proxy")}, Media: r.PostFormValue("media"),
 		Receives: receives(func(name string) bool { return slices.Contains(r.PostForm["receive"], name) }),
 	}
-	if change, ok := settingsIn(&view); ok {
+	view.Problem = "Nothing was changed."
+	change, ok := settingsIn(&view)
+	if old := checkState(r, stateOfSettings(one)); ok && old != nil {
+		view.Problem, ok = word(old.Error())+".", false
+	}
+	if ok {
 		_, err = d.g.Devices.Change(r.Context(), v.caller, one.ID, change)
 		wrong, is := faults(err)
 		if !is {
@@ -180,7 +189,6 @@ func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit)
 		}
 		view.Name.Error, view.Proxy.Error = wrong["name"], wrong["proxyUrl"]
 	}
-	view.Problem = "Nothing was changed."
 	return d.showSettings(w, r, v, http.StatusUnprocessableEntity, view)
 }
 

@@ -82,6 +82,34 @@ func TestWhatBecameOfADevice(t *testing.T) {
 	c.says(path+"/health", "The device was paused.")
 }
 
+// seen is with what the form of a page is filled.
+func (c *client) seen(path string) string {
+	c.t.Helper()
+	m := regexp.MustCompile(`name="seen" value="([0-9a-f]+)"`).FindStringSubmatch(c.get(path).body)
+	if m == nil {
+		c.t.Fatalf("%s has no form that says with what it is filled", path)
+	}
+	return m[1]
+}
+
+// outdated posts a form that somebody else has made old, and then once more to replace what they did.
+func (c *client) outdated(path string, form url.Values) {
+	c.t.Helper()
+	p := c.post(path, form)
+	if p.status != http.StatusUnprocessableEntity || !strings.Contains(p.body, "Somebody else has changed this") {
+		c.t.Errorf("an old form of %s is answered %d", path, p.status)
+	}
+	again := regexp.MustCompile(`name="seen" value="([0-9a-f]+)"`).FindStringSubmatch(p.body)
+	if again == nil {
+		c.t.Fatalf("%s cannot be saved again", path)
+	}
+	form = maps.Clone(form)
+	form.Set("seen", again[1])
+	if p := c.post(path, form); p.status != http.StatusSeeOther {
+		c.t.Errorf("the form of %s that is posted again is answered %d", path, p.status)
+	}
+}
+
 // The settings of a device are changed in a form, which says what is wrong and never shows the proxy.
 func TestDeviceSettings(t *testing.T) {
 	t.Parallel()
@@ -115,6 +143,8 @@ func TestDeviceSettings(t *testing.T) {
 			t.Errorf("%s: %d, want %q", field, p.status, wrong.says)
 		}
 	}
+	old := c.seen(settings)
+	form.Set("seen", old)
 	form.Set("proxy", "")
 	form.Set("noProxy", "on")
 	form.Set("perMinute", "")
@@ -122,6 +152,7 @@ func TestDeviceSettings(t *testing.T) {
 	if one, err = s.db.Devices.ForEngine(t.Context(), d.ID); err != nil || len(one.Proxy) > 0 || one.Pace != nil {
 		t.Errorf("the device is %+v, %v", one, err)
 	}
+	c.outdated(settings, form)
 	s.as(postern.Viewer)
 	if p := c.post(settings, form); p.status != http.StatusForbidden {
 		t.Errorf("a viewer's change is answered %d", p.status)

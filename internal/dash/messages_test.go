@@ -456,7 +456,9 @@ func TestConversationsAreAssignedAndNoted(t *testing.T) {
 			t.Errorf("%s is answered %d", wrong, p.status)
 		}
 	}
-	does(url.Values{"do": {"note"}, "note": {"Pays late.\r\n<b>Ask</b> Ben."}})
+	before := c.seen(talk)
+	does(url.Values{"do": {"note"}, "seen": {before}, "note": {"Pays late.\r\n<b>Ask</b> Ben."}})
+	c.outdated(talk, url.Values{"do": {"note"}, "seen": {before}, "note": {"Pays late.\r\n<b>Ask</b> Ben."}})
 	c.says(talk, "Pays late.\n&lt;b&gt;Ask&lt;/b&gt; Ben.")
 	if p := c.post(talk, url.Values{"do": {"note"}, "note": {strings.Repeat("ä", postern.MaxChatNote+1)}}); p.status != 422 {
 		t.Errorf("a long note is answered %d", p.status)

@@ -76,7 +76,10 @@ func TestWebhookHasDevicesHeadersAndSignatures(t *testing.T) {
 
 	form.Set("headers", "authorization:\r\nX-B: b")
 	form.Set("signed", "on")
+	form.Set("seen", c.seen(own+"/edit"))
 	c.want(c.post(own, form), http.StatusSeeOther, own)
+	c.outdated(own, form)
+	form.Del("seen")
 	now := c.hook(made.ID)
 	if got := c.headers(now); got != `{"Authorization":"Bearer a:b","X-B":"b"}` ||
 		now.Handshake != postern.HandshakeSigned {

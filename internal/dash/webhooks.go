@@ -3,6 +3,7 @@ package dash
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -243,8 +244,15 @@ func (d webhooks) edit(w http.ResponseWriter, r *http.Request, v visit) error {
 		Events: eventChoices(e.Events), Ordered: e.Ordered,
 		Headers: page.Field{Value: headerLines(e.Headers)}, InFlight: page.Field{Value: strconv.Itoa(e.MaxInFlight)},
 		V1a:    slices.Contains(e.Signatures, postern.SignatureEd25519),
-		Signed: e.Handshake == postern.HandshakeSigned,
+		Signed: e.Handshake == postern.HandshakeSigned, Seen: stateOfHook(e),
 	}, e.DeviceIDs)
+}
+
+// stateOfHook identifies what the form of a webhook is filled with.
+func stateOfHook(e postern.Endpoint) string {
+	return stateOf(
+		wantedURL(e), e.Description, e.Events, e.Ordered, e.DeviceIDs, e.Headers, e.MaxInFlight, e.Signatures, e.Handshake,
+	)
 }
 
 // wantedURL is the URL of the endpoint, or the one it is moving to.
@@ -260,11 +268,12 @@ func (d webhooks) change(w http.ResponseWriter, r *http.Request, v visit) error 
 	if err == nil && form.URL == "" {
 		err = postern.Invalid("/url", "enter the URL")
 	}
-	if err == nil {
+	if err = cmp.Or(err, checkState(r, stateOfHook(e))); err == nil {
 		_, err = d.g.Webhooks.Change(r.Context(), v.caller, e.ID, in)
 	}
 	if status, view, ok := refusedWebhook(r, err); ok {
 		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "The webhook was not changed.")
+		view.Seen = stateOfHook(e)
 		return d.showForm(w, r, v, status, view, devicesIn(r))
 	}
 	if err != nil {
@@ -554,7 +563,7 @@ func changeTo(form gateway.NewEndpoint, e postern.Endpoint) gateway.EndpointChan
 // refusedWebhook returns the form again if its fields were refused.
 func refusedWebhook(r *http.Request, err error) (status int, view page.WebhookFormView, ok bool) {
 	wrong, is := faults(err)
-	if !is && postern.ReasonOf(err) != postern.EndpointLimit {
+	if !is && postern.ReasonOf(err) != postern.EndpointLimit && !errors.Is(err, errOutdated) {
 		return 0, view, false
 	}
 	view = page.WebhookFormView{

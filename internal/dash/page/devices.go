@@ -131,6 +131,7 @@ type DeviceSettingsView struct {
 	Media                     string
 	Problem                   string
 	Title                     string // the name of the device
+	Seen                      string // identifies the settings as they are shown
 	NoProxy                   bool   // the proxy is to be removed
 }
 

@@ -63,6 +63,7 @@ type WebhookFormView struct {
 	Signed       bool // the handshake
 
 	Problem string // what is wrong with the form; "": nothing
+	Seen    string // identifies the webhook as it is shown; "" for a new one
 }
 
 // DeviceChoice is a device whose events a webhook may get.
