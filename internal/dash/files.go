@@ -69,9 +69,13 @@ func (d files) fetch(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	said := "The file is being fetched."
-	if m.Status != postern.MediaPending {
-		said = "The file cannot be fetched again."
+	said := "The file cannot be fetched again."
+	switch m.Status {
+	case postern.MediaPending:
+		said = "The file is being fetched."
+	case postern.MediaReady:
+		said = "The file is there."
+	default:
 	}
 	to := "/messages"
 	if id := r.PostFormValue("message"); id != "" {

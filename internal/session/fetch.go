@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"net/url"
 	"path"
 	"sync"
@@ -132,10 +133,12 @@ func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
 		return settled(err)
 	case postern.ReasonOf(err) == postern.ResourceLimit:
 		return e.giveUp(ctx, row, false, noRoom(err))
+	case isUnstored(err): // the URL is not to blame; the message waits until it expires
+		e.log.WarnContext(ctx, "a file was fetched, but not stored; it will be fetched again", "media", row.ID, "error", err)
 	case isPermanent(err) || row.Attempts >= maxURLTries:
 		return e.giveUp(ctx, row, false, "the file could not be fetched from its URL: "+reasonOf(err))
 	}
-	wait := min(fetchFirst<<row.Attempts, fetchMax)
+	wait := min(fetchFirst<<min(row.Attempts, maxFetches), fetchMax)
 	row.Attempts++
 	return e.db.Media.Postpone(ctx, row, e.db.Now().Add(wait))
 }
@@ -151,7 +154,8 @@ func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) erro
 		return err
 	}
 	defer body.Close()
-	return e.library.Take(ctx, row.WorkspaceID, body, room, func(taken library.Taken) error {
+	source := &source{Reader: body}
+	return source.blame(e.library.Take(ctx, row.WorkspaceID, source, room, func(taken library.Taken) error {
 		file := taken.Media
 		file.Filename = row.Filename
 		if u, err := url.Parse(from); err == nil && file.Filename == "" {
@@ -159,7 +163,36 @@ func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) erro
 		}
 		row.Thumbnail = taken.Thumbnail
 		return e.keep(ctx, row, file)
-	})
+	}))
+}
+
+// source reads a file from its URL, and remembers whether that has failed.
+type source struct {
+	io.Reader
+	failed bool
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	s.failed = s.failed || err != nil && !errors.Is(err, io.EOF)
+	return n, err
+}
+
+// unstored means that a file could be read, but not be stored.
+type unstored struct{ error }
+
+// blame tells errors of this server, which pass, from those of the source and of the file.
+func (s *source) blame(err error) error {
+	_, known := errors.AsType[*postern.Error](err)
+	if err == nil || s.failed || isUnrecorded(err) || known && postern.ReasonOf(err) != postern.Unavailable {
+		return err
+	}
+	return unstored{err}
+}
+
+func isUnstored(err error) bool {
+	_, is := errors.AsType[unstored](err)
+	return is
 }
 
 // isPermanent reports whether another attempt would end in the same way.

@@ -461,3 +461,22 @@ func (w *world) commits() (n int) {
 	}
 	return n
 }
+
+// While the storage of files is down, a file at a URL waits. Its message does not fail, as if the URL were to blame.
+func TestFileAtAURLWaitsForTheStorage(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		media, away := filepath.Join(w.dir, "media"), filepath.Join(w.dir, "away")
+		if err := errors.Join(os.Rename(media, away), os.WriteFile(media, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		out := w.sendFile(d, atURL(), 0)
+		w.settle(3 * time.Hour)
+		w.wantMessage(out, postern.Queued)
+		if err := errors.Join(os.Remove(media), os.Rename(away, media)); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(3 * time.Hour)
+		w.wantMessage(out, postern.Delivered)
+	})
+}

@@ -65,7 +65,7 @@ func (s *session) newRun(device *store.Device, host network.Host) *run {
 	s.online.Begin()
 	s.setShown(device.PushName)
 	v := &run{
-		conn: s.driver.connect(device, host), session: s, name: device.PushName,
+		conn: s.driver.connect(device, host), session: s,
 		progress: make(chan struct{}, 1), unreadable: make(map[string]bool), timers: make(map[string]network.Timer),
 		syncing: make(map[appstate.WAPatchName]bool),
 	}
@@ -269,7 +269,6 @@ func (c *conn) unlink(ctx context.Context, account types.JID) error {
 type run struct {
 	*conn
 	session *session
-	name    string // of the account, as known when the connection began
 
 	progress   chan struct{}            // readable after the vendor has delivered something
 	evidence   evidence                 // guarded by conn.mu
@@ -421,11 +420,11 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 	}
 	v.session.setLive(v.conn)
 	// What was announced may not have been read before the last connection ended.
-	v.sync(state.Stars)    //nolint:contextcheck // the connection's
-	v.sync(state.Chats)    //nolint:contextcheck // the connection's
-	v.sync(state.Labels)   //nolint:contextcheck // the connection's
-	v.sync(state.Contacts) //nolint:contextcheck // the connection's
-	return v.stores(ctx, network.Live{DisplayName: content.Name(v.name)})
+	v.sync(state.Stars)                                                    //nolint:contextcheck // the connection's
+	v.sync(state.Chats)                                                    //nolint:contextcheck // the connection's
+	v.sync(state.Labels)                                                   //nolint:contextcheck // the connection's
+	v.sync(state.Contacts)                                                 //nolint:contextcheck // the connection's
+	return v.stores(ctx, network.Live{DisplayName: v.session.knownName()}) // it may have changed since the start
 }
 
 // watch ends a connection that makes no progress towards a live session. It
