@@ -75,7 +75,7 @@ const (
 	// FaultGarble damages the next inbound message, so that the companion must ask for it again.
 	FaultGarble Fault = "garble"
 	// FaultRetry keeps a recipient's phone from reading the next outbound message, so that it asks
-	// for it again.
+	// for it again. It reads the copy that it gets then.
 	FaultRetry Fault = "retry"
 	// FaultPoison replaces the next inbound message by one whose decryption panics in whatsmeow, at
 	// every delivery.

@@ -191,7 +191,7 @@ func (v messages) readMessage(ctx context.Context, cp *companion, m outbound) En
 		if p.device != 0 || p.number != m.to && p.number != account {
 			continue
 		}
-		if p.number == m.to && v.faults.fault(cp, FaultRetry) {
+		if p.number == m.to && !m.retry && v.faults.fault(cp, FaultRetry) {
 			continue
 		}
 		msg, err := v.readOn(ctx, p.number, cp, p.enc)

@@ -91,17 +91,29 @@ func (s Messages) QueueChatRead(ctx context.Context, o QueueAction) error {
 		if err != nil || len(marks) == 0 {
 			return err
 		}
-		a.About, a.Content = marks[0].NetworkID, postern.ReadOf(marks[1:])
-		return errors.Join(readUpTo(t, chatKey{a.DeviceID, a.ChatID}, n), addAction(t, *a, o.Acts))
+		if err := readUpTo(t, chatKey{a.DeviceID, a.ChatID}, n); err != nil {
+			return err
+		}
+		for part := range slices.Chunk(marks, postern.MaxReadMarks) {
+			a.About, a.Content = part[0].NetworkID, postern.ReadOf(part[1:])
+			if err := addAction(t, *a, o.Acts); err != nil {
+				return err
+			}
+			a.ID, a.NetworkID, o.Acts = postern.NewMessageID(), postern.NewNetworkID(), nil
+		}
+		return nil
 	}))
 }
+
+// mostRead is how many messages of a chat are marked as read at once. The senders of older ones are not told.
+const mostRead = 20 * postern.MaxReadMarks
 
 // unreadIn returns the newest unread messages of a chat, the newest first, and the number of the first.
 func unreadIn(t *db.Tx, k chatKey) (newest int64, marks []postern.ReadMark, err error) {
 	err = t.Rows(`SELECT m.n, m.network_id, m.from_number, m.from_lid FROM chat c JOIN message m
 		ON m.device_id = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to AND `+onNetwork("m")+`
 		WHERE c.device_id = $1 AND c.chat_id = $2 AND `+current("m")+` AND `+unreadKinds("m.")+`
-		ORDER BY m.n DESC LIMIT $3 + 0`, []any{k.device, k.chat, postern.MaxReadMarks}, func(r *sql.Rows) error {
+		ORDER BY m.n DESC LIMIT $3 + 0`, []any{k.device, k.chat, mostRead}, func(r *sql.Rows) error {
 		var n int64
 		var number postern.Maybe
 		var lid string

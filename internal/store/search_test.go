@@ -678,3 +678,31 @@ func TestUnreadMessagesAreCounted(t *testing.T) {
 		unread(1)
 	})
 }
+
+// However many messages of a chat are unread, their senders are told: each action names at most so many.
+func TestManyMessagesAreMarkedAsRead(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db := on.open(t)
+		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
+		receiveN(t, db, d, postern.MaxReadMarks+3)
+		action := outbound(d)
+		action.ChatID = inboundOf(d, "A", "lid:1", "").Message.ChatID
+		if err := db.Messages.QueueChatRead(t.Context(), QueueAction{Action: action}); err != nil {
+			t.Fatal(err)
+		}
+		var marked int
+		err := db.db.Rows(t.Context(), `SELECT body FROM message WHERE device_id = $1 AND about <> '' AND type = 'read'
+			ORDER BY n`, []any{d.ID}, func(r *sql.Rows) error {
+			read := postern.Content{Kind: postern.KindRead}
+			err := r.Scan(&read.Text)
+			n := 1 + len(read.ReadMarks())
+			if marked += n; n > postern.MaxReadMarks {
+				t.Errorf("an action marks %d messages", n)
+			}
+			return err
+		})
+		if err != nil || marked != postern.MaxReadMarks+3 {
+			t.Errorf("%d messages are marked as read (%v)", marked, err)
+		}
+	})
+}
