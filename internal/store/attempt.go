@@ -231,7 +231,8 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 }
 
 // countFailure counts a failure of the endpoint, and disables the endpoint when it has failed for long enough or when
-// the attempt asks for it. Failures at a URL that the endpoint no longer has do not count.
+// the attempt asks for it. Failures at a URL that the endpoint no longer has do not count, and a new URL has as much time
+// as the first one. That the endpoint has failed is kept until a success: what waits is then attempted at once.
 //
 // Single writer: order.
 func (o *Attempt) countFailure(t *db.Tx) error {
@@ -243,7 +244,8 @@ func (o *Attempt) countFailure(t *db.Tx) error {
 	n, err = t.Changed(`UPDATE endpoint SET status = 'disabled',
 			status_reason = CASE WHEN $2 = '' THEN 'failing' ELSE $2 END,
 			since = (SELECT coalesce(max(position), 0) FROM event)
-		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3 AND failing_since <= $4)`,
+		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3
+			AND failing_since <= $4 AND verified_at <= $4)`,
 		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
 	if err != nil || n == 0 {
 		return err

@@ -305,7 +305,7 @@ func (s Endpoints) Verified(ctx context.Context, id postern.EndpointID, url stri
 			return err
 		}
 		n, err := t.Changed(`UPDATE endpoint SET url = pending_url, pending_url = '', status_reason = '', verified_at = $3,
-			attempts = 0, due_at = 0, failing_since = 0, failures = 0
+			attempts = 0, due_at = 0
 			WHERE id = $1 AND status = 'active' AND pending_url = $2`, id, url, p.Ended)
 		if n > 0 {
 			t.Wake(EndpointChanged, string(id))

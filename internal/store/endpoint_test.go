@@ -139,8 +139,8 @@ func TestForeignEndpointCannotBeChanged(t *testing.T) {
 	})
 }
 
-// The failures of an endpoint at its old URL say nothing about the new one.
-func TestFailuresAtTheOldURLAreForgotten(t *testing.T) {
+// An endpoint that has failed for long at its old URL is not disabled because of that.
+func TestFailuresAtTheOldURLDisableNothing(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db, d, e := on.endpoint(t)
 		receiveN(t, db, d, 1)
@@ -159,17 +159,21 @@ func TestFailuresAtTheOldURLAreForgotten(t *testing.T) {
 			}
 			failed.Number++
 		}
-		attempt(1)
+		for n := 1; n < disableFailures; n++ {
+			attempt(n)
+		}
+		moved := testNow.Add(2 * disableAfter)
 		change(t, db, e, func(e *postern.Endpoint) { e.PendingURL, e.DueAt = "https://example.com/new", testNow })
-		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", HandshakePost{Ended: testNow}); err != nil {
+		if err := db.Endpoints.Verified(t.Context(), e.ID, "https://example.com/new", HandshakePost{Ended: moved}); err != nil {
 			t.Fatal(err)
 		}
-		attempt(0) // begun before the move
-		if n := count(t, db, `SELECT failing_since FROM endpoint WHERE id = $1`, e.ID); n != 0 {
-			t.Errorf("the new URL fails since %d", n)
-		}
+		failed.At, failed.Ended = moved, moved
+		attempt(disableFailures - 1) // begun before the move
 		failed.URL = "https://example.com/new"
-		attempt(1)
+		attempt(disableFailures)
+		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive {
+			t.Errorf("the new URL was verified, and the endpoint is %s (%s)", got.Status, got.StatusReason)
+		}
 	})
 }
 
