@@ -373,7 +373,9 @@ func (d chats) addSettings(r *http.Request, v visit, view *page.ChatView) error 
 		return err
 	}
 	view.Assignee, view.Mine, view.NoteSeen = note.Email, note.Assignee == v.user(), stateOf(note.Text)
-	view.Note = cmp.Or(view.Note, note.Text)
+	if !view.Typed {
+		view.Note = note.Text
+	}
 	all, err := d.g.Labels.List(r.Context(), v.caller, postern.DeviceID(view.Device))
 	for _, l := range all {
 		view.Labels = append(view.Labels, page.LabelOn{ID: l.ID, Name: l.Name, On: slices.Contains(c.Labels, l)})
@@ -421,13 +423,13 @@ func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said str
 	}
 	if errors.Is(err, errOutdated) {
 		draft := page.Draft{Problem: word(err.Error()) + "."}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r)})
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r), Typed: do == "note"})
 	}
 	switch postern.ReasonOf(err) {
 	case postern.ValidationFailed, postern.ResourceLimit:
 		wrong, _ := faults(err)
 		draft := page.Draft{Problem: cmp.Or(wrong["name"], wrong["assignee"], wrong["note"], word(err.Error())+".")}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r)})
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r), Typed: do == "note"})
 	case postern.DeviceNotConnected, postern.NetworkTimeout, postern.NetworkRefused:
 		draft := page.Draft{Problem: word(err.Error()) + "."}
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})

@@ -34,7 +34,7 @@ func (d messages) showForm(
 }
 
 // fresh gives a form a new idempotency key unless it has one, so that a form that is posted twice sends one message.
-// Each refusal gets a new key too, because the old one may belong to another message.
+// A refusal gets a new key too, because the old one may belong to another message.
 func fresh(draft page.Draft) page.Draft {
 	draft.Key, draft.MaxFile = cmp.Or(draft.Key, rand.Text()), strconv.Itoa(postern.MaxMedia)
 	return draft

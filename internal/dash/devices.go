@@ -170,7 +170,7 @@ func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit)
 		return err
 	}
 	view := page.DeviceSettingsView{
-		ID: string(one.ID), Title: one.Name, Seen: stateOfSettings(one), Name: page.Field{Value: r.PostFormValue("name")},
+		ID: string(one.ID), Title: one.Name, Seen: r.PostFormValue("seen"), Name: page.Field{Value: r.PostFormValue("name")},
 		NoProxy:   r.PostFormValue("noProxy") != "",
 		PerMinute: page.Field{Value: r.PostFormValue("perMinute")}, NewChats: page.Field{Value: r.PostFormValue("newChats")},
 		Proxy: page.Field{Value: r.PostFormValue("proxy")}, Media: r.PostFormValue("media"),
@@ -179,7 +179,7 @@ func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit)
 	view.Problem = "Nothing was changed."
 	change, ok := settingsIn(&view)
 	if old := checkState(r, stateOfSettings(one)); ok && old != nil {
-		view.Problem, ok = word(old.Error())+".", false
+		view.Problem, view.Seen, ok = word(old.Error())+".", stateOfSettings(one), false
 	}
 	if ok {
 		_, err = d.g.Devices.Change(r.Context(), v.caller, one.ID, change)

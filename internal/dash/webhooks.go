@@ -273,7 +273,9 @@ func (d webhooks) change(w http.ResponseWriter, r *http.Request, v visit) error 
 	}
 	if status, view, ok := refusedWebhook(r, err); ok {
 		view.ID, view.Problem = string(e.ID), cmp.Or(view.Problem, "The webhook was not changed.")
-		view.Seen = stateOfHook(e)
+		if view.Seen = r.PostFormValue("seen"); errors.Is(err, errOutdated) {
+			view.Seen = stateOfHook(e)
+		}
 		return d.showForm(w, r, v, status, view, devicesIn(r))
 	}
 	if err != nil {

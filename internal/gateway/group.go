@@ -515,10 +515,7 @@ func (g Sessions) ListGroups(ctx context.Context, d postern.Device, list []poste
 
 // noteTimer records the timer of a group, which messages to it carry even if nothing else of groups is wanted.
 func (g Sessions) noteTimer(ctx context.Context, d postern.Device, n postern.GroupNotice) error {
-	seconds := n.Change.Disappearing
-	if n.Seen != nil {
-		seconds = &n.Seen.Disappearing
-	}
+	seconds := timerIn(n)
 	if seconds == nil {
 		return nil
 	}
@@ -527,6 +524,14 @@ func (g Sessions) noteTimer(ctx context.Context, d postern.Device, n postern.Gro
 		at = g.time()
 	}
 	return g.groups().SetTimer(ctx, d.ID, n.ChatID, *seconds, at)
+}
+
+// timerIn is what a notice says of the timer of a group, in seconds; nil for nothing.
+func timerIn(n postern.GroupNotice) *int {
+	if n.Seen != nil {
+		return &n.Seen.Disappearing
+	}
+	return n.Change.Disappearing
 }
 
 // NoteGroup records what became known about a group, with the events about what is new. Only after it has returned nil
@@ -540,7 +545,7 @@ func (g Sessions) NoteGroup(ctx context.Context, d postern.Device, n postern.Gro
 		noticed = 0
 	}
 	return g.groups().Change(ctx, groups.Change{
-		Device: d, ChatID: n.ChatID, At: g.time(), Noticed: noticed, Joins: n.Joins,
+		Device: d, ChatID: n.ChatID, At: g.time(), Noticed: noticed, Joins: n.Joins, Timer: timerIn(n),
 		Apply: func(before postern.Group, is postern.GroupStanding) (postern.Group, bool, []postern.Event, error) {
 			after, stays, list := n.Apply(before, is, own)
 			events := make([]postern.Event, len(list))

@@ -106,11 +106,12 @@ func (g Webhooks) RotateSecret(
 				if !sees(c, *e) {
 					return notThisEndpoint()
 				}
+				if !slices.Equal(e.Signatures, shown.Signatures) {
+					return postern.Errorf(postern.Unavailable, "the signatures of the webhook were just changed; try again")
+				}
 				retire(e, now, until)
 				e.Secret, e.SecretLastFour = shown.Secret, shown.SecretLastFour
-				if slices.Equal(e.Signatures, shown.Signatures) { // or its key was just made or removed
-					e.SigningKey, e.PublicKey = shown.SigningKey, shown.PublicKey
-				}
+				e.SigningKey, e.PublicKey = shown.SigningKey, shown.PublicKey
 				return nil
 			}, didByAny(c, now, "webhook.secret-rotated", string(id), e.URL)...)
 			return err

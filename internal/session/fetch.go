@@ -135,10 +135,12 @@ func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
 		return e.giveUp(ctx, row, false, noRoom(err))
 	case isUnstored(err): // the URL is not to blame; the message waits until it expires
 		e.log.WarnContext(ctx, "a file was fetched, but not stored; it will be fetched again", "media", row.ID, "error", err)
+		row.Attempts = 0
+		return e.db.Media.Postpone(ctx, row, e.db.Now().Add(storageWait))
 	case isPermanent(err) || row.Attempts >= maxURLTries:
 		return e.giveUp(ctx, row, false, "the file could not be fetched from its URL: "+reasonOf(err))
 	}
-	wait := min(fetchFirst<<min(row.Attempts, maxFetches), fetchMax)
+	wait := min(fetchFirst<<row.Attempts, fetchMax)
 	row.Attempts++
 	return e.db.Media.Postpone(ctx, row, e.db.Now().Add(wait))
 }
@@ -147,7 +149,7 @@ func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
 func (e *Engine) take(ctx context.Context, row store.MediaRow, from string) error {
 	room, err := e.db.Blobs.Storage(ctx, row.WorkspaceID)
 	if err != nil {
-		return err
+		return unstored{err}
 	}
 	body, err := e.fetch(ctx, from)
 	if err != nil {

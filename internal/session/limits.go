@@ -56,10 +56,11 @@ const (
 	downloadTimeout    = 10 * time.Minute
 	fetchFirst         = 5 * time.Second // after the first attempt that failed; doubled each time
 	fetchMax           = time.Hour
-	maxFetches         = 12        // attempts to download a file: about five hours
-	maxURLTries        = 5         // about two minutes
-	phoneRequests      = 3         // for one file
-	phoneWait          = time.Hour // for the answer of a phone, which may be off
+	maxFetches         = 12          // attempts to download a file: about five hours
+	maxURLTries        = 5           // about two minutes
+	storageWait        = time.Minute // after a file could not be stored
+	phoneRequests      = 3           // for one file
+	phoneWait          = time.Hour   // for the answer of a phone, which may be off
 
 	maintenanceInterval = 5 * time.Second
 	abandonedInterval   = time.Hour        // between looks for accounts whose keys are left

@@ -171,12 +171,15 @@ func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {
 // abandoned removes the keys of accounts that no device has any more. A crash or an error may have left them.
 type abandoned struct{ e *Engine }
 
-// run looks for such keys at once, and then periodically, until ctx is done.
+// run looks for such keys while this server leads the others, as soon as it does, and then once an hour, until ctx is
+// done.
 func (a abandoned) run(ctx context.Context) error {
-	tick := time.NewTicker(abandonedInterval)
+	tick := time.NewTicker(maintenanceInterval)
 	defer tick.Stop()
+	var next time.Time
 	for {
-		if a.e.leases.Leads() {
+		if now := time.Now(); a.e.leases.Leads() && !now.Before(next) {
+			next = now.Add(abandonedInterval)
 			if err := a.remove(ctx); err != nil && ctx.Err() == nil {
 				a.e.log.WarnContext(ctx, "remove the keys of accounts that no device has", "error", err)
 			}

@@ -725,7 +725,7 @@ const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
 const ofWorkspace = `workspace_id || '' = $1`
 
 // RemovePast deletes a chunk of the messages of histories that are from before a time, and reports whether there may be
-// more. They are stored after younger ones, at which [Messages.Remove] ends.
+// more. They are stored after younger ones, which is where [Messages.Remove] stops.
 func (s Messages) RemovePast(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
 	var ids []string
 	err = s.db.Rows(ctx, `SELECT id FROM message WHERE workspace_id = $1 AND created_at < $2 AND history = 1

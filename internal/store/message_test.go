@@ -600,6 +600,15 @@ func TestChangesOfAScheduledMessageAddUp(t *testing.T) {
 
 // A message to a group that was not confirmed moves on once all who got it have confirmed it.
 func TestUnconfirmedMessageToAGroupIsConfirmedByItsMembers(t *testing.T) {
+	for _, order := range [][]string{
+		{"reached", "over", "lid:1", "lid:2"}, {"lid:1", "lid:2", "reached", "over"}, {"lid:1", "reached", "over", "lid:2"},
+	} {
+		t.Run(order[0]+" "+order[1], func(t *testing.T) { confirmedByMembers(t, order) })
+	}
+}
+
+func confirmedByMembers(t *testing.T, order []string) {
+	t.Helper()
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
@@ -611,18 +620,22 @@ func TestUnconfirmedMessageToAGroupIsConfirmedByItsMembers(t *testing.T) {
 		if err := db.Outbox.MarkSending(o.Message.ID, 0)(); err != nil {
 			t.Fatal(err)
 		}
-		db.Outbox.Reached(o.Message.ID, 2)
 		m := QueuedMessage{Message: o.Message, FrameLeft: true}
-		if err := db.Outbox.ExpireOne(t.Context(), m, testNow.Add(2*time.Hour)); err != nil {
-			t.Fatal(err)
+		steps := map[string]func() error{
+			"reached": func() error { db.Outbox.Reached(o.Message.ID, 2); return nil },
+			"over":    func() error { return db.Outbox.ExpireOne(t.Context(), m, testNow.Add(2*time.Hour)) },
 		}
 		for _, member := range []string{"lid:1", "lid:2"} {
-			err := db.Messages.RecordReceipts(t.Context(), []Receipt{{
-				WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: o.Message.NetworkID, Chats: []string{"group:1"}, Member: member,
-				Status: postern.Delivered, At: testNow, Now: testNow,
-			}})
-			if err != nil {
-				t.Fatal(err)
+			steps[member] = func() error {
+				return db.Messages.RecordReceipts(t.Context(), []Receipt{{
+					WorkspaceID: d.WorkspaceID, DeviceID: d.ID, NetworkID: o.Message.NetworkID, Chats: []string{"group:1"}, Member: member,
+					Status: postern.Delivered, At: testNow, Now: testNow,
+				}})
+			}
+		}
+		for _, step := range order {
+			if err := steps[step](); err != nil {
+				t.Fatal(step, err)
 			}
 		}
 		got, err := db.Messages.Get(t.Context(), d.WorkspaceID, o.Message.ID)

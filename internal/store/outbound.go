@@ -615,10 +615,20 @@ func (s Outbox) NotConnected(id postern.MessageID, first bool) {
 	})))
 }
 
-// Reached records how many members of a group get a message of which an attempt has left, but was not confirmed.
+// Reached records how many members of a group get a message of which an attempt has left, but was not confirmed. All of
+// them may have confirmed it already.
 func (s Outbox) Reached(id postern.MessageID, people int) {
+	now := postern.TimeOf(s.db.Now())
 	s.db.Later(db.Fenced(db.Func(func(t *db.Tx) error {
-		return t.Exec(`UPDATE message SET recipients = $2 WHERE id = $1 AND status = 'sending'`, id, people)
+		m, err := scanMessage(t.One(`UPDATE message SET recipients = $2 WHERE id = $1 AND status = 'sending'
+			RETURNING `+messageColumns, id, people))
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return advanceInGroup(t, &m, now)
 	})))
 }
 

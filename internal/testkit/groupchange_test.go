@@ -398,7 +398,7 @@ func encodeTo(t *testing.T, encode func(io.Writer, image.Image) error, img image
 }
 
 // The timer of a group is a property of the group, and no message needs to tell it: the messages to the group carry it
-// as soon as it is set, until it is turned off. That also holds for devices that want nothing else of groups.
+// as soon as it is set, until it is turned off. Changes of it are kept for devices that want nothing else of groups, too.
 func TestTimerOfAGroupIsKept(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("growth")

@@ -267,7 +267,8 @@ type ChatView struct {
 	Assignee   string    // email address of the member who takes care of it; "": nobody
 	Mine       bool      // that is the reader
 	Note       string    // what members have noted
-	NoteSeen   string    // identifies the note as it is shown
+	NoteSeen   string    // identifies the note as it is stored
+	Typed      bool      // Note is what was typed, and not stored
 	Notable    bool      // the person may assign it and note something
 	Mode       string    // what is done with About: "reply", "edit", "vote", "delete", or "options" to choose; "": nothing
 	About      Message

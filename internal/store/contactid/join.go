@@ -143,8 +143,7 @@ func Recount(t *db.Tx, id postern.DeviceID, chat string) error {
 	return errors.Join(newest(t, id, chat), moveRead(t, id, chat, chat))
 }
 
-// newest finds the newest message of a chat again. Messages of the history have higher numbers than those before which
-// they were written.
+// newest finds the newest message of a chat again. Messages of the history may have higher numbers than newer ones.
 func newest(t *db.Tx, id postern.DeviceID, chat string) error {
 	const its = `coalesce((SELECT max(n) FROM message WHERE ` + ofChat + ` AND about = '' AND history = 0),
 		(SELECT n FROM message WHERE ` + ofChat + ` AND about = '' ORDER BY created_at + 0 DESC, n DESC LIMIT 1))`

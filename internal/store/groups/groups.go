@@ -128,7 +128,7 @@ func (t Table) Start(ctx context.Context, d postern.Device, list []postern.Group
 				}
 				continue
 			}
-			err := errors.Join(write(tx, d, g, standing{listed: 1}), setTimer(tx, d.ID, g, postern.TimeOf(t.db.Now())))
+			err := errors.Join(write(tx, d, g, standing{listed: 1}), setTimer(tx, d.ID, g.ChatID, g.Disappearing, postern.TimeOf(t.db.Now())))
 			if err != nil {
 				return err
 			}
@@ -157,19 +157,29 @@ func (s standing) reported(known, joins bool) postern.GroupStanding {
 	return postern.InGroup
 }
 
-// SetTimer notes the timer of a group that is not stored; at is when it was set.
+// SetTimer notes the timer of a group, of which nothing else is recorded. The notices of a group have whole seconds of the
+// network's clock; an older one than the newest changes nothing.
 func (t Table) SetTimer(ctx context.Context, id postern.DeviceID, chat string, seconds int, at postern.Time) error {
-	g := postern.Group{GroupSummary: postern.GroupSummary{ChatID: chat, Disappearing: seconds}}
-	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error { return setTimer(tx, id, g, at) })))
+	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error {
+		var last postern.Time
+		err := tx.Row(`SELECT coalesce(max(set_at), 0) FROM chat_timer WHERE device_id = $1 AND chat_id = $2`,
+			[]any{id, chat}, &last)
+		if err != nil || at/second < last/second {
+			return err
+		}
+		return setTimer(tx, id, chat, seconds, at)
+	})))
 }
 
-// setTimer makes the messages to a group carry its timer, unless a later one is known.
-func setTimer(tx *db.Tx, id postern.DeviceID, g postern.Group, at postern.Time) error {
+const second postern.Time = 1000
+
+// setTimer makes the messages to a group carry its timer.
+func setTimer(tx *db.Tx, id postern.DeviceID, chat string, seconds int, at postern.Time) error {
 	n, err := tx.Changed(`UPDATE chat_timer SET seconds = $3, set_at = $4 WHERE device_id = $1 AND chat_id = $2
-		AND seconds <> $3 AND set_at <= $4`, id, g.ChatID, g.Disappearing, at)
-	if err == nil && n == 0 && g.Disappearing > 0 {
+		AND seconds <> $3`, id, chat, seconds, at)
+	if err == nil && n == 0 && seconds > 0 {
 		n, err = tx.Changed(`INSERT INTO chat_timer (device_id, chat_id, seconds, set_at) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (device_id, chat_id) DO NOTHING`, id, g.ChatID, g.Disappearing, at)
+			ON CONFLICT (device_id, chat_id) DO NOTHING`, id, chat, seconds, at)
 	}
 	if n > 0 {
 		tx.Wake(store.DeviceChanged, string(id))
@@ -219,6 +229,7 @@ type Change struct {
 	// are ignored: the network repeats them after a connection was lost.
 	Noticed postern.Time
 	Joins   bool // the network says that the account has just joined
+	Timer   *int // the timer of the group, in seconds; nil if nothing was said of it
 	// Apply returns the group after the change, whether the account is in it then, and the events about it. before is
 	// the zero Group if the group is not known, and is what events have reported.
 	Apply func(before postern.Group, is postern.GroupStanding) (after postern.Group, stays bool, events []postern.Event,
@@ -238,8 +249,8 @@ func (t Table) Change(ctx context.Context, c Change) error {
 		}
 		s.noticed = max(s.noticed, c.Noticed)
 		after, stays, events, err := c.Apply(before, s.reported(known, c.Joins))
-		if err == nil && stays {
-			err = setTimer(tx, c.Device.ID, after, cmp.Or(c.Noticed, c.At))
+		if err == nil && stays && c.Timer != nil {
+			err = setTimer(tx, c.Device.ID, c.ChatID, *c.Timer, cmp.Or(c.Noticed, c.At))
 		}
 		same := stays == (known && s.left == 0) && !c.Joins && reflect.DeepEqual(before, after)
 		if err != nil || same {
