@@ -423,13 +423,15 @@ func (d chats) set(w http.ResponseWriter, r *http.Request, v visit, do, said str
 	}
 	if errors.Is(err, errOutdated) {
 		draft := page.Draft{Problem: word(err.Error()) + "."}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r), Typed: do == "note"})
+		view := page.ChatView{Draft: draft, Note: noteIn(r), Typed: do == "note"}
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
 	}
 	switch postern.ReasonOf(err) {
 	case postern.ValidationFailed, postern.ResourceLimit:
 		wrong, _ := faults(err)
 		draft := page.Draft{Problem: cmp.Or(wrong["name"], wrong["assignee"], wrong["note"], word(err.Error())+".")}
-		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft, Note: noteIn(r), Typed: do == "note"})
+		view := page.ChatView{Draft: draft, Note: noteIn(r), Typed: do == "note"}
+		return d.showAs(w, r, v, http.StatusUnprocessableEntity, view)
 	case postern.DeviceNotConnected, postern.NetworkTimeout, postern.NetworkRefused:
 		draft := page.Draft{Problem: word(err.Error()) + "."}
 		return d.showAs(w, r, v, http.StatusUnprocessableEntity, page.ChatView{Draft: draft})

@@ -118,8 +118,8 @@ func (d devices) settings(w http.ResponseWriter, r *http.Request, v visit) error
 	}
 	pace := one.Pace.Or(postern.Pace{})
 	return d.showSettings(w, r, v, http.StatusOK, page.DeviceSettingsView{
-		ID: string(one.ID), Title: one.Name, Seen: stateOfSettings(one), Name: page.Field{Value: one.Name}, PerMinute: rateField(pace.PerMinute),
-		NewChats: rateField(pace.NewChatsPerMinute),
+		ID: string(one.ID), Title: one.Name, Seen: stateOfSettings(one), Name: page.Field{Value: one.Name},
+		PerMinute: rateField(pace.PerMinute), NewChats: rateField(pace.NewChatsPerMinute),
 		Receives: receives(func(name string) bool { return *receiveOf(&one.Receive, name) }), Media: string(one.Receive.Media),
 	})
 }
@@ -170,7 +170,8 @@ func (d devices) changeSettings(w http.ResponseWriter, r *http.Request, v visit)
 		return err
 	}
 	view := page.DeviceSettingsView{
-		ID: string(one.ID), Title: one.Name, Seen: r.PostFormValue("seen"), Name: page.Field{Value: r.PostFormValue("name")},
+		ID: string(one.ID), Title: one.Name, Seen: r.PostFormValue("seen"),
+		Name:      page.Field{Value: r.PostFormValue("name")},
 		NoProxy:   r.PostFormValue("noProxy") != "",
 		PerMinute: page.Field{Value: r.PostFormValue("perMinute")}, NewChats: page.Field{Value: r.PostFormValue("newChats")},
 		Proxy: page.Field{Value: r.PostFormValue("proxy")}, Media: r.PostFormValue("media"),

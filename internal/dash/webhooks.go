@@ -251,7 +251,8 @@ func (d webhooks) edit(w http.ResponseWriter, r *http.Request, v visit) error {
 // stateOfHook identifies what the form of a webhook is filled with.
 func stateOfHook(e postern.Endpoint) string {
 	return stateOf(
-		wantedURL(e), e.Description, e.Events, e.Ordered, e.DeviceIDs, e.Headers, e.MaxInFlight, e.Signatures, e.Handshake,
+		wantedURL(e), e.Description, e.Events, e.Ordered, e.DeviceIDs, e.Headers, e.MaxInFlight, e.Signatures,
+		e.Handshake,
 	)
 }
 

@@ -202,7 +202,8 @@ func (e *Engine) askPhone(ctx context.Context, s network.Session, row store.Medi
 		return err
 	}
 	err = s.RequestMedia(ctx, network.MediaRequest{
-		NetworkID: m.NetworkID, ChatID: m.ChatID, FromMe: m.Direction == postern.Outbound, Author: quoteOf(m).Author, Ref: source,
+		NetworkID: m.NetworkID, ChatID: m.ChatID, FromMe: m.Direction == postern.Outbound, Author: quoteOf(m).Author,
+		Ref: source,
 	})
 	switch {
 	case errors.Is(err, network.ErrMediaUseless), isFinal(err):

@@ -134,7 +134,8 @@ func (e *Engine) fetchOne(ctx context.Context, row store.MediaRow) error {
 	case postern.ReasonOf(err) == postern.ResourceLimit:
 		return e.giveUp(ctx, row, false, noRoom(err))
 	case isUnstored(err): // the URL is not to blame; the message waits until it expires
-		e.log.WarnContext(ctx, "a file was fetched, but not stored; it will be fetched again", "media", row.ID, "error", err)
+		e.log.WarnContext(ctx, "a file was fetched, but not stored; it will be fetched again", "media", row.ID,
+			"error", err)
 		row.Attempts = 0
 		return e.db.Media.Postpone(ctx, row, e.db.Now().Add(storageWait))
 	case isPermanent(err) || row.Attempts >= maxURLTries:

@@ -230,9 +230,10 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 	return err
 }
 
-// countFailure counts a failure of the endpoint, and disables the endpoint when it has failed for long enough or when
-// the attempt asks for it. Failures at a URL that the endpoint no longer has do not count, and a new URL has as much time
-// as the first one. That the endpoint has failed is kept until a success: what waits is then attempted at once.
+// countFailure counts a failure of the endpoint, and disables the endpoint when it has failed for long enough or
+// when the attempt asks for it. Failures at a URL that the endpoint no longer has do not count, and a new URL has
+// as much time as the first one. That the endpoint has failed is kept until a success: what waits is then
+// attempted at once.
 //
 // Single writer: order.
 func (o *Attempt) countFailure(t *db.Tx) error {

@@ -451,8 +451,9 @@ func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, acts [
 			continue
 		}
 		ops[key] = o
-		row := []any{o.Message.DeviceID, o.Message.NetworkID, o.Sender, o.Message.ReplyTo, o.Message.FromName, o.Message.About}
-		rows = append(rows, append(row, contentValues(o.Message.Content)...))
+		m := o.Message
+		row := []any{m.DeviceID, m.NetworkID, o.Sender, m.ReplyTo, m.FromName, m.About}
+		rows = append(rows, append(row, contentValues(m.Content)...))
 	}
 	var files [][]any
 	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
@@ -744,9 +745,9 @@ func (s Messages) RemovePast(ctx context.Context, ws postern.WorkspaceID, before
 	}))
 }
 
-// Remove deletes a chunk of the messages made before a time, from after a place on; messages
-// that are still to be sent, or were sent or failed after the time, are kept. next is the place to continue from; more is false
-// when no old messages are left.
+// Remove deletes a chunk of the messages made before a time, from after a place on; messages that are still to be
+// sent, or were sent or failed after the time, are kept. next is the place to continue from; more is false when no
+// old messages are left.
 func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
 	from int64,
 ) (next int64, more bool, err error) {

@@ -166,11 +166,12 @@ func (s Outbox) Expire(ctx context.Context, now postern.Time, limit int) (n int,
 	return n, err
 }
 
-// inFlight is longer than an attempt may take; see network.SendTimeout. The network may still confirm one that is younger.
+// inFlight is longer than an attempt may take; see network.SendTimeout. The network may still confirm one that is
+// younger.
 const inFlight = time.Minute
 
-// overLife selects the messages whose lifetime is over at the time $1, except those of which an attempt that began after
-// $2 has no outcome yet.
+// overLife selects the messages whose lifetime is over at the time $1, except those of which an attempt that began
+// after $2 has no outcome yet.
 const overLife = `SELECT id, frame_left FROM message WHERE status IN ` + unsent + ` AND expires_at <= $1
 	AND (status = 'queued' OR attempt_outcome <> '' OR attempted_at <= $2) LIMIT $3 + 0`
 

@@ -128,7 +128,9 @@ func (t Table) Start(ctx context.Context, d postern.Device, list []postern.Group
 				}
 				continue
 			}
-			err := errors.Join(write(tx, d, g, standing{listed: 1}), setTimer(tx, d.ID, g.ChatID, g.Disappearing, postern.TimeOf(t.db.Now())))
+			now := postern.TimeOf(t.db.Now())
+			err := errors.Join(
+				write(tx, d, g, standing{listed: 1}), setTimer(tx, d.ID, g.ChatID, g.Disappearing, now))
 			if err != nil {
 				return err
 			}
@@ -157,8 +159,8 @@ func (s standing) reported(known, joins bool) postern.GroupStanding {
 	return postern.InGroup
 }
 
-// SetTimer notes the timer of a group, of which nothing else is recorded. The notices of a group have whole seconds of the
-// network's clock; an older one than the newest changes nothing.
+// SetTimer notes the timer of a group, of which nothing else is recorded. The notices of a group have whole seconds
+// of the network's clock; an older one than the newest changes nothing.
 func (t Table) SetTimer(ctx context.Context, id postern.DeviceID, chat string, seconds int, at postern.Time) error {
 	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error {
 		var last postern.Time
