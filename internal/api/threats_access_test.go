@@ -405,8 +405,8 @@ func (u *untilRead) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// T6: a key that is revoked before the body of its request has arrived does nothing any more.
-func TestT6KeyThatIsRevokedBeforeTheBodyEndsDoesNothing(t *testing.T) {
+// T4: a key that is revoked before the body of its request has arrived does nothing any more.
+func TestT4KeyThatIsRevokedBeforeTheBodyEndsDoesNothing(t *testing.T) {
 	t.Parallel()
 	mine := newServer(t).tenant("growth")
 	revoked := func() (holder *tenant, revoke func()) {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -41,7 +42,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	r := d.newRun()
 	defer r.close()
 	t := d.newTerm(ctx, work)
-	if err := r.start(t.ctx, t.work); err != nil && ctx.Err() == nil {
+	// A lease that is lost ends the term, and the next one looks again.
+	if err := r.start(t.ctx, t.work); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrLeaseLost) {
 		t.end()
 		return err
 	}
