@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -75,7 +76,7 @@ type permitted struct {
 
 func (p permitted) Read(b []byte) (int, error) {
 	n, err := p.Reader.Read(b)
-	if err == io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+	if errors.Is(err, io.EOF) {
 		err = cmp.Or(p.permit(), io.EOF)
 	}
 	return n, err

@@ -107,7 +107,8 @@ func (g Webhooks) RotateSecret(
 					return notThisEndpoint()
 				}
 				if !slices.Equal(e.Signatures, shown.Signatures) {
-					return postern.Errorf(postern.Unavailable, "the signatures of the webhook were just changed; try again")
+					return postern.Errorf(postern.Unavailable,
+						"the signatures of the webhook were just changed; try again")
 				}
 				retire(e, now, until)
 				e.Secret, e.SecretLastFour = shown.Secret, shown.SecretLastFour

@@ -439,12 +439,7 @@ func dropEnded(t *db.Tx, ws postern.WorkspaceID, events []string) (left bool, er
 // returns at most purgeChunk ids; left reports that there may be more.
 func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
 	var ids []string
-	err = t.Rows(query, args, func(r *sql.Rows) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+	err = t.Rows(query, args, addID(&ids))
 	if err != nil || len(ids) == 0 {
 		return false, err
 	}

@@ -289,12 +289,7 @@ const unshown = `SELECT id FROM media WHERE workspace_id = $1 AND status = 'expi
 
 func (s Media) removeUnshown(ctx context.Context, ws postern.WorkspaceID) (more bool, err error) {
 	var ids []string
-	err = s.db.Rows(ctx, unshown, []any{ws, purgeChunk}, func(r *sql.Rows) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+	err = s.db.Rows(ctx, unshown, []any{ws, purgeChunk}, addID(&ids))
 	if err != nil || len(ids) == 0 {
 		return false, err // the common case costs no write
 	}

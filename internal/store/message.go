@@ -730,12 +730,7 @@ const ofWorkspace = `workspace_id || '' = $1`
 func (s Messages) RemovePast(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
 	var ids []string
 	err = s.db.Rows(ctx, `SELECT id FROM message WHERE workspace_id = $1 AND created_at < $2 AND history = 1
-		ORDER BY created_at, n LIMIT $3 + 0`, []any{ws, before, purgeChunk}, func(r *sql.Rows) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+		ORDER BY created_at, n LIMIT $3 + 0`, []any{ws, before, purgeChunk}, addID(&ids))
 	if err != nil || len(ids) == 0 {
 		return false, err
 	}

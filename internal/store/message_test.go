@@ -457,16 +457,23 @@ func TestWhatAnInterruptedUnlinkLeavesFails(t *testing.T) {
 	})
 }
 
+// scheduled queues a message that is to be sent in an hour.
+func scheduled(t *testing.T, db *Store, d postern.Device) postern.Message {
+	t.Helper()
+	m := outbound(d)
+	m.Status, m.SendAt, m.ExpiresAt = postern.Scheduled, testNow.Add(time.Hour), testNow.Add(2*time.Hour)
+	if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow)}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // A scheduled message of a deleted device fails, and gives back its unit of the quota.
 func TestScheduledMessagesOfADeletedDeviceFail(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-		m := outbound(d)
-		m.Status, m.SendAt, m.ExpiresAt = postern.Scheduled, testNow.Add(time.Hour), testNow.Add(2*time.Hour)
-		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow)}); err != nil {
-			t.Fatal(err)
-		}
+		scheduled(t, db, d)
 		if err := db.Devices.RequestDelete(t.Context(), d.WorkspaceID, d.ID, nil, testNow); err != nil {
 			t.Fatal(err)
 		}
@@ -571,11 +578,7 @@ func TestChangesOfAScheduledMessageAddUp(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-		m := outbound(d)
-		m.Status, m.SendAt, m.ExpiresAt = postern.Scheduled, testNow.Add(time.Hour), testNow.Add(2*time.Hour)
-		if err := db.Messages.Queue(t.Context(), QueueMessage{Message: m, Month: MonthOf(testNow)}); err != nil {
-			t.Fatal(err)
-		}
+		m := scheduled(t, db, d)
 		for _, change := range []func(*postern.Message){
 			func(m *postern.Message) { m.Content.Text = "corrected" },
 			func(m *postern.Message) { m.SendAt = testNow.Add(time.Minute) },
@@ -592,7 +595,8 @@ func TestChangesOfAScheduledMessageAddUp(t *testing.T) {
 		if err != nil || got.Content.Text != "corrected" || got.SendAt != testNow.Add(time.Minute) {
 			t.Errorf("the message is %+v (%v)", got, err)
 		}
-		if _, err := db.Messages.ChangeScheduled(t.Context(), "ws_other", m.ID, nil, nil); postern.ReasonOf(err) != postern.ActionNotPossible {
+		_, err = db.Messages.ChangeScheduled(t.Context(), "ws_other", m.ID, nil, nil)
+		if postern.ReasonOf(err) != postern.ActionNotPossible {
 			t.Errorf("a change of another workspace: %v", err)
 		}
 	})

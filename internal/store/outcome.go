@@ -273,7 +273,8 @@ func ofEarlierNumber(id postern.MessageID, at postern.Time) FinishOutbound {
 	return FinishOutbound{
 		MessageID: id, Status: postern.Failed, Refund: true, At: at,
 		Failure: postern.Failure{
-			Code: postern.DeviceLoggedOut, Detail: "the device was linked to another number before the message was sent",
+			Code:   postern.DeviceLoggedOut,
+			Detail: "the device was linked to another number before the message was sent",
 		},
 	}
 }
@@ -289,7 +290,8 @@ func (s Messages) ChangeScheduled(
 		m, err = scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $2 AND `+ofWorkspace+`
 			AND status = 'scheduled'`, ws, id))
 		if errors.Is(err, sql.ErrNoRows) {
-			return postern.Errorf(postern.ActionNotPossible, "the time of the message has come, so it is no longer scheduled")
+			return postern.Errorf(postern.ActionNotPossible,
+				"the time of the message has come, so it is no longer scheduled")
 		}
 		if err == nil {
 			err = change(&m)
@@ -297,8 +299,8 @@ func (s Messages) ChangeScheduled(
 		if err != nil {
 			return err
 		}
-		err = t.Exec(`UPDATE message SET body = $2, send_at = $3, expires_at = $4, extra = $5, priority = $6 WHERE id = $1`,
-			m.ID, m.Content.Text, m.SendAt, m.ExpiresAt, extraOf(m.Content), m.Priority)
+		err = t.Exec(`UPDATE message SET body = $2, send_at = $3, expires_at = $4, extra = $5, priority = $6
+			WHERE id = $1`, m.ID, m.Content.Text, m.SendAt, m.ExpiresAt, extraOf(m.Content), m.Priority)
 		if file := m.Content.Media; err == nil && file != nil {
 			err = t.Each(keepFiles, [][]any{{file.ID, m.ExpiresAt}})
 		}

@@ -428,6 +428,16 @@ func free(list []oldRow) []oldRow {
 	return slices.DeleteFunc(slices.Clone(list), func(row oldRow) bool { return row.held })
 }
 
+// addID reads rows that have an id alone.
+func addID(ids *[]string) func(*sql.Rows) error {
+	return func(r *sql.Rows) error {
+		var id string
+		err := r.Scan(&id)
+		*ids = append(*ids, id)
+		return err
+	}
+}
+
 func idsOf(list []oldRow) (ids []string) {
 	for _, row := range list {
 		ids = append(ids, row.id)

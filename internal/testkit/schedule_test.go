@@ -40,15 +40,20 @@ func TestScheduledMessageIsSentAtItsTime(t *testing.T) {
 	})
 }
 
+// fromOldNumber schedules a message before its device is linked to another number.
+func fromOldNumber(c *testkit.Client, d postern.Device) (m postern.Message) {
+	c.Call("POST", "/v1/messages", map[string]any{
+		"deviceId": d.ID, "to": reader, "body": "from the old number", "sendAt": in(time.Hour),
+	}, 202, &m)
+	return m
+}
+
 // A message that was scheduled for another number of the device is not sent from the new one.
 func TestScheduledMessageOfAnEarlierNumberFails(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("growth")
 		d := c.Link(phone)
-		var m postern.Message
-		c.Call("POST", "/v1/messages", map[string]any{
-			"deviceId": d.ID, "to": reader, "body": "from the old number", "sendAt": in(time.Hour),
-		}, 202, &m)
+		m := fromOldNumber(c, d)
 		const number = "+15550009999"
 		if _, l := relink(t, c, d, number, map[string]any{"allowNewNumber": true}); l.Status != postern.LinkLinked {
 			t.Fatalf("the attempt is %s (%s)", l.Status, l.Reason)
@@ -71,10 +76,7 @@ func TestScheduledMessageThatFallsDueDuringALinkFails(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("growth")
 		d := c.Link(phone)
-		var m postern.Message
-		c.Call("POST", "/v1/messages", map[string]any{
-			"deviceId": d.ID, "to": reader, "body": "from the old number", "sendAt": in(time.Hour),
-		}, 202, &m)
+		m := fromOldNumber(c, d)
 		c.Call("POST", path(d, "/unlink"), nil, 200, nil)
 		c.Call("POST", path(d, "/link"), map[string]any{"allowNewNumber": true}, 201, nil)
 		c.Call("PATCH", "/v1/messages/"+string(m.ID), map[string]any{"sendAt": in(-time.Hour)}, 202, nil)

@@ -420,11 +420,12 @@ func (v *run) saw(ctx context.Context, e evidence) bool {
 	}
 	v.session.setLive(v.conn)
 	// What was announced may not have been read before the last connection ended.
-	v.sync(state.Stars)                                                    //nolint:contextcheck // the connection's
-	v.sync(state.Chats)                                                    //nolint:contextcheck // the connection's
-	v.sync(state.Labels)                                                   //nolint:contextcheck // the connection's
-	v.sync(state.Contacts)                                                 //nolint:contextcheck // the connection's
-	return v.stores(ctx, network.Live{DisplayName: v.session.knownName()}) // it may have changed since the start
+	v.sync(state.Stars)    //nolint:contextcheck // the connection's
+	v.sync(state.Chats)    //nolint:contextcheck // the connection's
+	v.sync(state.Labels)   //nolint:contextcheck // the connection's
+	v.sync(state.Contacts) //nolint:contextcheck // the connection's
+	// The name may have changed since the start of the connection.
+	return v.stores(ctx, network.Live{DisplayName: v.session.knownName()})
 }
 
 // watch ends a connection that makes no progress towards a live session. It
