@@ -104,55 +104,20 @@ func (e *Engine) dissolve(ctx context.Context, d *postern.Device) error {
 func (e *Engine) leave(ctx context.Context, d *postern.Device, conn network.Session, proxy string) error {
 	ctx, cancel := context.WithTimeout(ctx, unlinkTimeout)
 	defer cancel()
-	h := leaving{make(chan struct{}, 1), proxy, e.box.Mark(string(d.ID)), string(d.WorkspaceID)}
+	h := leaving{proxy, e.box.Mark(string(d.ID)), string(d.WorkspaceID)}
 	defer h.mark.Release()
-	ended := make(chan error, 1)
-	go func() { ended <- conn.Run(ctx, h) }()
-	select {
-	case <-h.live:
-		err := conn.Unlink(ctx)
-		cancel()
-		<-ended //nolint:errcheck // the answer to Unlink is what counts
-		return err
-	case err := <-ended:
-		return gone(err)
-	}
+	return network.Leave(ctx, conn, h)
 }
 
-// gone returns nil if the vendor has removed the account already, and otherwise why
-// it could not be reached.
-func gone(err error) error {
-	var end *network.Ended
-	switch {
-	case errors.As(err, &end) && (end.Status == postern.LoggedOut || end.Status == postern.Banned):
-		return nil
-	case err == nil:
-		return errors.New("the network did not answer in time")
-	}
-	return err
-}
-
-// leaving is the host of a connection that is opened to unlink its account; live
-// is readable once the connection is live.
+// leaving is the host of a connection that is opened to unlink its account.
 type leaving struct {
-	live  chan struct{}
 	proxy string
 	mark  *blackbox.Mark
 	space string // the device's workspace
 }
 
-// Update waits for the connection to be live. Messages that waited at the network
-// come first. They are acknowledged and discarded, because the owner has given up
-// the link, and a refusal would end the connection before it can be used.
-func (l leaving) Update(_ context.Context, u network.Update) error {
-	if _, live := u.(network.Live); live {
-		select {
-		case l.live <- struct{}{}:
-		default:
-		}
-	}
-	return nil
-}
+// Update is not called; see [network.Leave].
+func (leaving) Update(context.Context, network.Update) error { return nil }
 
 // Processing records what is processed, in case it ends the process.
 func (l leaving) Processing(what string) { l.mark.Set(what) }
@@ -163,7 +128,7 @@ func (l leaving) Proxy() string { return l.proxy }
 // Space returns the device's workspace.
 func (l leaving) Space() string { return l.space }
 
-// Outbound reports false: nothing is sent again.
+// Outbound is not called; see [network.Leave].
 func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {
 	return network.Outbound{}, false
 }

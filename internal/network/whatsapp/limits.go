@@ -27,6 +27,8 @@ const (
 	dialTimeout = 10 * time.Second
 	// unlinkTimeout bounds the vendor's answer to an unlink.
 	unlinkTimeout = 20 * time.Second
+	// leaveTimeout bounds the connection that removes the companion of a failed link.
+	leaveTimeout = 10 * time.Second
 	// cleanupTimeout bounds the removal of the keys of a failed link.
 	cleanupTimeout = 10 * time.Second
 	// reasonWait is how long a closed socket waits for an earlier stanza that

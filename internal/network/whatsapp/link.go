@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -178,16 +179,35 @@ func (a *attempt) wasStored() bool {
 	return a.stored
 }
 
-// discard removes the keys of a link that failed.
+// discard removes the companion of a link that failed from the phone, which may have been told that it is linked, and
+// then its keys.
 func (a *attempt) discard(ctx context.Context) {
 	if a.account == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	ctx = context.WithoutCancel(ctx)
+	if err := a.leave(ctx); err != nil {
+		a.log.WarnContext(ctx, "remove the companion of a failed link; the phone may list it", "error", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	if err := a.driver.keys.Forget(ctx, a.account); err != nil {
 		a.log.ErrorContext(ctx, "remove the keys of a failed link", "error", err)
 	}
+}
+
+// leave removes the companion from the phone. Without its keys, nothing but the phone could remove it.
+func (a *attempt) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	s, err := a.driver.Open(ctx, a.account)
+	if errors.Is(err, network.ErrUnknownAccount) {
+		return nil // the attempt failed before its keys were stored, and so before the phone was told
+	}
+	if err != nil {
+		return err
+	}
+	return network.Leave(ctx, s, a.owner)
 }
 
 // watch shows the codes until a phone has scanned one, and then waits until the
