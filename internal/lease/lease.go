@@ -129,23 +129,30 @@ func (h *Holder) Join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := h.db.Nodes.Devices(ctx, n)
+	owned, err := h.db.Nodes.Devices(ctx, n)
 	if err != nil {
 		return err
 	}
-	if h.joined(n, ids, began) { // it lost its lease while it was stopping
+	if h.joined(n, owned, began) { // it lost its lease while it was stopping
 		return h.db.Nodes.Leave(ctx, n)
 	}
 	return nil
 }
 
-// joined notes a new lease with the devices that this server owns, and reports whether it is stopping.
-func (h *Holder) joined(n store.Node, ids []postern.DeviceID, began time.Time) (quitting bool) {
+// joined notes a new lease with the devices that this server owns, and reports whether it is stopping. After the first
+// lease of a process, whoever starts the sessions records what their end before that means. After a later one, the
+// connections of the one before it were lost.
+func (h *Holder) joined(n store.Node, owned []store.Claim, began time.Time) (quitting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	again := h.node.Term > 0
 	h.node, h.held, h.renewed, h.doubt = n, true, began, false
-	for _, id := range ids {
-		h.own(store.Claim{Device: id})
+	for _, c := range owned {
+		if !again {
+			c.Status = ""
+		}
+		c.Lost = again
+		h.own(c)
 	}
 	h.Changed.Put(struct{}{}, struct{}{})
 	return h.quitting
@@ -343,7 +350,7 @@ func (h *Holder) compare(ctx context.Context) error {
 	h.mu.Lock()
 	skip := maps.Clone(h.leaving) // they may be released while the list is read
 	h.mu.Unlock()
-	ids, err := h.db.Nodes.Devices(ctx, h.self())
+	claims, err := h.db.Nodes.Devices(ctx, h.self())
 	if err != nil {
 		return err
 	}
@@ -354,12 +361,12 @@ func (h *Holder) compare(ctx context.Context) error {
 	}
 	h.doubt = false
 	maps.Copy(skip, h.leaving)
-	owned := make(map[postern.DeviceID]struct{}, len(ids))
-	for _, id := range ids {
-		owned[id] = struct{}{}
-		_, has := h.devices[id]
-		if _, skipped := skip[id]; !has && !skipped {
-			h.own(store.Claim{Device: id})
+	owned := make(map[postern.DeviceID]struct{}, len(claims))
+	for _, c := range claims {
+		owned[c.Device] = struct{}{}
+		_, has := h.devices[c.Device]
+		if _, skipped := skip[c.Device]; !has && !skipped {
+			h.own(c)
 		}
 	}
 	for id := range h.devices {

@@ -186,6 +186,9 @@ func TestNewLeaseWaitsForTheEndOfTheOldOne(t *testing.T) {
 	if err := <-renewed; err != nil || !a.isHeld() {
 		t.Errorf("held: %v, %v", a.isHeld(), err)
 	}
+	if c := a.Gained.Take()[w.ids[0]]; !c.Lost || c.Status != postern.Connected {
+		t.Errorf("the device is taken back as %+v, want one whose connection was lost", c)
+	}
 }
 
 // After an outage of the database the leases of all servers are over. The first one that is back

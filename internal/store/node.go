@@ -190,9 +190,15 @@ func (s Nodes) ClaimEndpoints(
 	return mine, err
 }
 
-// Devices returns the devices that a server owns.
-func (s Nodes) Devices(ctx context.Context, n Node) (ids []postern.DeviceID, err error) {
-	return s.list(ctx, `SELECT id FROM device WHERE owner = $1`, n.ID)
+// Devices returns the devices that a server owns. None of them is lost.
+func (s Nodes) Devices(ctx context.Context, n Node) (list []Claim, err error) {
+	err = s.db.Rows(ctx, `SELECT id, status FROM device WHERE owner = $1`, []any{n.ID}, func(r *sql.Rows) error {
+		var c Claim
+		err := r.Scan(&c.Device, &c.Status)
+		list = append(list, c)
+		return err
+	})
+	return list, err
 }
 
 // Movable returns the devices of a server that another one may take: those that are to be connected.
