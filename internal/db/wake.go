@@ -105,6 +105,15 @@ func newHub(log *slog.Logger) *hub {
 // Listen subscribes to a topic, for one id or, with "", for all of them.
 func (db *DB) Listen(topic Topic, only string) *Listener { return db.hub.listen(topic, only) }
 
+// Rouse wakes the listeners of this process to all ids of some topics with [Anything], although nothing has changed.
+func (db *DB) Rouse(topics ...Topic) {
+	wakes := make([]Wake, len(topics))
+	for i, topic := range topics {
+		wakes[i] = Wake{topic, Anything}
+	}
+	db.hub.publish(wakes)
+}
+
 // Invalidate has drop called after each commit that announced a change of a topic,
 // before its callers get their outcome and before any listener is woken. It is called
 // from the writer and must not block.

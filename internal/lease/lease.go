@@ -98,7 +98,8 @@ func (h *Holder) self() store.Node {
 }
 
 // Leads tells whether this server does what only one may do. It is the one that has been there
-// longest.
+// longest. When it begins to lead, those who listen to the files, endpoints and replays that may wait for
+// that are woken.
 func (h *Holder) Leads() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,7 +221,7 @@ func (h *Holder) end() {
 	if h.held {
 		h.delivering = true
 	}
-	h.held = false
+	h.held, h.leads = false, false
 	for id := range h.devices {
 		h.ending[id] = struct{}{}
 		h.Lost.Put(id, false)
@@ -292,11 +293,15 @@ func (h *Holder) renew(ctx context.Context) error {
 		return err
 	}
 	h.mu.Lock()
+	begins := st.Leads && !h.leads
 	h.renewed, h.leads = began, st.Leads
 	h.renewals++
 	compare := h.doubt || h.renewals%compareEvery == 0
 	mine, quitting := st.Mine-len(h.leaving), h.quitting
 	h.mu.Unlock()
+	if begins { // what changed before that was left to another server
+		h.db.Rouse(store.MediaWanted, store.EndpointChanged, store.ReplayChanged)
+	}
 	if compare {
 		if err := h.compare(ctx); err != nil {
 			return err

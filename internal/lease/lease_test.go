@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -158,6 +159,37 @@ func TestServerLooksWhatItOwns(t *testing.T) {
 	}
 	if _, gained := a.Gained.Take()[w.ids[0]]; !gained || !a.Has(w.ids[0]) {
 		t.Errorf("it does not work for a device that it owns")
+	}
+}
+
+// What only one server does waits for the one that leads. Whoever begins to lead looks for it.
+func TestServerThatBeginsToLeadLooksForWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	a, b := w.join("a"), w.join("b")
+	wanted := b.db.Listen(store.MediaWanted, "")
+	t.Cleanup(wanted.Close)
+	roused := func() bool { return slices.Contains(wanted.Take(), store.Anything) }
+	w.renew(a)
+	if w.renew(b); b.Leads() || roused() {
+		t.Fatalf("leads: %v, or looks, beside a server that has been there longer", b.Leads())
+	}
+	w.exec(`DELETE FROM node WHERE id = 'a'`)
+	if w.renew(b); !b.Leads() || !roused() {
+		t.Errorf("leads: %v, and does not look for what waits", b.Leads())
+	}
+	if w.renew(b); roused() {
+		t.Error("it looks again at each renewal")
+	}
+	w.exec(`DELETE FROM node WHERE id = 'b'`)
+	go func() {
+		<-b.Ended.C()
+		b.Stopped(w.ids[0])
+		b.DeliveriesStopped()
+	}()
+	w.renew(b)
+	if w.renew(b); !b.Leads() || !roused() {
+		t.Errorf("after a new lease, leads: %v, and does not look for what waits", b.Leads())
 	}
 }
 

@@ -292,6 +292,9 @@ func (s *Store) Engine() *db.DB { return s.db }
 // Listen subscribes to a topic, for one id or, with "", for all ids.
 func (s *Store) Listen(topic Topic, only string) *Listener { return s.db.Listen(topic, only) }
 
+// Rouse wakes those in this process who listen to all ids of some topics with [Anything], although nothing has changed.
+func (s *Store) Rouse(topics ...Topic) { s.db.Rouse(topics...) }
+
 // Now returns the time by the database's clock.
 func (s *Store) Now() postern.Time { return postern.TimeOf(s.db.Now()) }
 
