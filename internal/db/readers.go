@@ -30,6 +30,14 @@ func KeepTurn(ctx context.Context) (kept context.Context, end func()) {
 	return context.WithValue(ctx, turnKey{}, t), t.end
 }
 
+// EndTurn ends the turn that a context of [KeepTurn] keeps, if it keeps one. Whoever waits for anything but the database
+// calls it before that.
+func EndTurn(ctx context.Context) {
+	if kept, ok := ctx.Value(turnKey{}).(*turn); ok {
+		kept.end()
+	}
+}
+
 // turn is a turn that a request keeps.
 type turn struct{ give func() } // nil before it is taken and after it was given back
 

@@ -171,7 +171,7 @@ func (c IdentifiedContact) Event(ws WorkspaceID, device DeviceID) (Event, error)
 	b, err := EncodeJSON(c)
 	return Event{
 		ID: NewEventID(), WorkspaceID: ws, DeviceID: device, Type: ContactIdentified, Subject: "contact", Object: b,
-		ChatID: c.ChatID,
+		ChatID: c.ChatID, MessageID: MessageID(c.ID),
 	}, err
 }
 

@@ -82,7 +82,7 @@ type Event struct {
 	Subject     string    // member that holds the object: "message", "call", "contact", "group" or "device"
 	Object      []byte    // the object, as JSON
 	ChatID      string    // of the chat it belongs to; "" for none
-	MessageID   MessageID // that it reports; "" for none
+	MessageID   MessageID // that it reports, or the id of the contact that it is about; "" for none
 	Trace       string    // of the message; not stored with the event, but with its deliveries
 }
 

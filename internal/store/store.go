@@ -233,6 +233,10 @@ func ReadFor(ctx context.Context, ws postern.WorkspaceID) context.Context {
 // [db.KeepTurn].
 func KeepTurn(ctx context.Context) (kept context.Context, end func()) { return db.KeepTurn(ctx) }
 
+// EndTurn ends the turn that a context of [KeepTurn] keeps, if it keeps one. Whoever waits for anything but the database
+// calls it before that.
+func EndTurn(ctx context.Context) { db.EndTurn(ctx) }
+
 // Limits.
 const (
 	listGuess = 8 // rows for which a list has capacity at first

@@ -263,6 +263,14 @@ func TestContactsAreMerged(t *testing.T) {
 		if got := textsOf(c, "?deviceId="+string(d.ID)+"&chatId="+url.QueryEscape(ann)); got != "three one" {
 			t.Errorf("the chat has %q", got)
 		}
+		if a := c.Do("GET", "/v1/events?limit=200", nil); !strings.Contains(string(a.Body), "previousChatId") {
+			t.Fatalf("no event says who was identified: %s", a.Body)
+		}
+		c.Call("DELETE", "/v1/contacts/"+string(merged.ID), nil, 204, nil)
+		testkit.Eventually(t, "no event names the person who was erased", func() (bool, any) {
+			a := c.Do("GET", "/v1/events?limit=200", nil)
+			return !strings.Contains(string(a.Body), ann), string(a.Body)
+		})
 	})
 }
 

@@ -63,9 +63,17 @@ func (o Erasure) erase(tx *db.Tx, id postern.ContactID) error {
 	} {
 		err = errors.Join(err, tx.Exec(query, o.WorkspaceID, id))
 	}
+	var all []string
+	err = errors.Join(err, tx.Rows(`SELECT id FROM contact WHERE workspace_id || '' = $1 AND id IN `+withMerged,
+		[]any{o.WorkspaceID, id}, func(r *sql.Rows) error {
+			var one string
+			err := r.Scan(&one)
+			all = append(all, one)
+			return err
+		}))
 	return errors.Join(err, tx.Exec(`UPDATE contact SET number = '', lid = '', push_name = '', business_name = '',
 		erased_at = CAST($3 AS BIGINT) WHERE workspace_id || '' = $1 AND id IN `+withMerged, o.WorkspaceID, id, o.At),
-		store.EmptyEvents(tx, []string{string(id)}), store.RecordActs(tx, o.Acts))
+		store.EmptyEvents(tx, all), store.RecordActs(tx, o.Acts))
 }
 
 // WasErased reports whether a contact of a workspace was erased.

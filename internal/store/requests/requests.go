@@ -88,6 +88,7 @@ func (t Table) Put(ctx context.Context, r Request, once *store.Once) error {
 func (t Table) Wait(ctx context.Context, ws postern.WorkspaceID, id string) (o Outcome, ok bool, err error) {
 	changes := t.db.Listen(Answered, id)
 	defer changes.Close()
+	store.EndTurn(ctx) // the workspace's other lists do not wait for the network
 	for {
 		o, expires, ok, err := t.read(ctx, ws, id)
 		left := expires.Std().Sub(t.db.Now())

@@ -3,9 +3,13 @@ package requests_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -127,6 +131,30 @@ func TestRequestIsAnswered(t *testing.T) {
 		if _, ok, err := table.Wait(t.Context(), ws, "req_1"); ok || err != nil {
 			t.Errorf("a forgotten request is there: %v", err)
 		}
+	})
+}
+
+// Requests that wait for the network take none of the turns of their workspace's lists.
+func TestWaitingRequestKeepsNoTurn(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *store.Store, table requests.Table) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		defer cancel()
+		list := func(ctx context.Context) error {
+			return s.Engine().Rows(ctx, `SELECT id FROM device`, nil, func(*sql.Rows) error { return nil })
+		}
+		for i := range max(runtime.GOMAXPROCS(0)/2, 1) { // as many as may read at a time
+			id := fmt.Sprintf("req_%d", i)
+			check(t, table.Put(t.Context(), request(s, id, time.Hour), nil))
+			kept, end := store.KeepTurn(store.ReadFor(ctx, ws))
+			check(t, list(kept))
+			waiting.Go(func() {
+				defer end()
+				_, _, _ = table.Wait(kept, ws, id) // it ends with the test
+			})
+		}
+		check(t, list(store.ReadFor(ctx, ws)))
 	})
 }
 
