@@ -372,6 +372,29 @@ func TestUnknownOutcomeIsRepeatedUnderTheSameID(t *testing.T) {
 	})
 }
 
+// A refusal of a repetition says nothing about the attempt before it, which a receipt may still confirm.
+func TestRefusedRepetitionLeavesTheOutcomeUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		refused := &network.Rejected{Code: postern.NetworkRejected, Detail: "the network refused it"}
+		if err := w.net.Answer(account, errors.New("no answer"), refused); err != nil {
+			t.Fatal(err)
+		}
+		id := w.send(d, customer)
+		w.settle(time.Minute)
+		m := w.wantMessage(id, postern.Failed)
+		if m.Error == nil || m.Error.Code != postern.Unconfirmed || !strings.Contains(m.Error.Detail, refused.Detail) {
+			t.Errorf("it failed with %+v", m.Error)
+		}
+		w.wantTimeline(id, "accepted queued attempt-unconfirmed attempt-refused failed")
+		if err := w.net.Receipt(t.Context(), account, m.NetworkID, postern.Delivered); err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		w.wantMessage(id, postern.Delivered)
+	})
+}
+
 func TestAttemptWithoutAConnectionIsInTheTimeline(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()

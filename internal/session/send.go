@@ -393,9 +393,10 @@ func (l *liveSession) settle(m store.QueuedMessage, at time.Time, err error) err
 		return nil
 	case errors.As(err, &rejected):
 		delete(l.retry, m.ID)
+		f := failure(m, rejected)
 		l.ended = &store.FinishOutbound{
-			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(rejected.Code), At: now,
-			Failure: postern.Failure{Code: rejected.Code, Detail: rejected.Detail}, Attempt: refusal(rejected.Code),
+			MessageID: m.ID, Status: postern.Failed, Refund: !m.FrameLeft && beforeFirstFrame(f.Code), At: now,
+			Failure: f, Attempt: refusal(rejected.Code),
 		}
 		return nil
 	case errors.Is(err, network.ErrNotConnected):
@@ -480,6 +481,17 @@ func (l *liveSession) limited(refusal error) {
 	}
 }
 
+// failure returns how a refused message ends. An attempt before this one may have reached the recipient: then only its
+// repetition was refused, and a receipt may still confirm the message.
+func failure(m store.QueuedMessage, r *network.Rejected) postern.Failure {
+	if m.FrameLeft && r.Code != postern.Unconfirmed {
+		return postern.Failure{
+			Code: postern.Unconfirmed, Detail: "it may have arrived, and cannot be repeated: " + r.Detail,
+		}
+	}
+	return postern.Failure{Code: r.Code, Detail: r.Detail}
+}
+
 // refusal returns the outcome of the attempt that a refusal ends. A message that ends unconfirmed
 // was not refused.
 func refusal(c postern.FailureCode) postern.AttemptOutcome {
@@ -493,12 +505,8 @@ func refusal(c postern.FailureCode) postern.AttemptOutcome {
 // returns any other error.
 func (l *liveSession) settleUnsent(m store.QueuedMessage, err error) error {
 	if r, refused := errors.AsType[*network.Rejected](err); refused {
-		if m.FrameLeft { // an earlier attempt may have reached the recipient
-			err = &network.Rejected{
-				Code: postern.Unconfirmed, Detail: "it may have arrived, and cannot be repeated: " + r.Detail,
-			}
-		}
-		err = l.settle(m, time.Time{}, err)
+		f := failure(m, r)
+		err = l.settle(m, time.Time{}, &network.Rejected{Code: f.Code, Detail: f.Detail})
 		if l.ended != nil {
 			l.ended.Refund = !m.FrameLeft
 		}

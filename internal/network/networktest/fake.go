@@ -256,6 +256,9 @@ func (s *fakeSession) Send(ctx context.Context, m network.Outbound) (time.Time, 
 		err := a.answers[0]
 		a.answers = a.answers[1:]
 		if err != nil {
+			if _, refused := errors.AsType[*network.Rejected](err); !refused && !errors.Is(err, network.ErrNotConnected) {
+				a.recipients[m.NetworkID] = m.ChatID // it may have arrived, and may be confirmed
+			}
 			return time.Time{}, err
 		}
 	}
