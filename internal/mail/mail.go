@@ -89,7 +89,11 @@ func (s *Server) Trust(roots *x509.CertPool) { s.roots = roots }
 func (s *Server) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	raw, err := m.compose(s.from, time.Now())
+	to, err := mail.ParseAddress(m.To)
+	if err != nil {
+		return fmt.Errorf("the recipient: %w", err)
+	}
+	raw, err := m.compose(s.from, to.Address, time.Now())
 	if err != nil {
 		return err
 	}
@@ -107,7 +111,7 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	if err := c.Hello(literal(conn.LocalAddr())); err != nil {
 		return fmt.Errorf("greet the mail server: %w", err)
 	}
-	return s.submit(c, m.To, raw)
+	return s.submit(c, to.Address, raw)
 }
 
 // literal is the name of a client without a host name (RFC 5321, 4.1.4): some servers do not

@@ -63,6 +63,20 @@ func TestMailArrivesAsItWasWritten(t *testing.T) {
 	}
 }
 
+// Servers take a recipient only as an address, without a name.
+func TestRecipientMayHaveAName(t *testing.T) {
+	t.Parallel()
+	at := mailtest.New(t)
+	m := hello()
+	m.To = "Night shift <" + m.To + ">"
+	if err := server(t, address("smtp", at.Addr, ""), at.Roots).Send(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := at.Next(t); got.To != hello().To {
+		t.Errorf("the recipient is %q, want %q", got.To, hello().To)
+	}
+}
+
 func TestNothingGetsIntoTheHeaders(t *testing.T) {
 	t.Parallel()
 	at := mailtest.New(t)

@@ -20,15 +20,11 @@ type Message struct {
 
 // compose encodes the mail (RFC 5322, RFC 2045). Text that is not plain ASCII is encoded, so
 // that a subject or an address cannot add headers.
-func (m Message) compose(from mail.Address, at time.Time) ([]byte, error) {
-	to, err := mail.ParseAddress(m.To)
-	if err != nil {
-		return nil, fmt.Errorf("the recipient: %w", err)
-	}
+func (m Message) compose(from mail.Address, to string, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	for _, h := range [][2]string{
 		{"From", from.String()},
-		{"To", (&mail.Address{Address: to.Address}).String()},
+		{"To", (&mail.Address{Address: to}).String()},
 		{"Subject", encoded(m.Subject)},
 		{"Date", at.Format(time.RFC1123Z)},
 		{"Message-ID", "<" + rand.Text() + from.Address[strings.LastIndex(from.Address, "@"):] + ">"},
