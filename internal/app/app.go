@@ -128,6 +128,7 @@ func New(ctx context.Context, cfg config.Server, opts Options) (*App, error) {
 	if err := errors.Join(cfg.Validate(), cfg.CheckFiles()); err != nil {
 		return nil, err
 	}
+	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/") // paths are appended to it
 	a := &App{
 		cfg: cfg, log: opts.Log, version: opts.Version, health: health.New(opts.Log), vendor: opts.Vendor,
 		shared: opts.Shared || cfg.DatabaseURL != "" && !bool(cfg.Sandbox), keepStart: opts.KeepStart,
@@ -408,7 +409,7 @@ func (a *App) signOn() (*oidc.Provider, error) {
 	}
 	return oidc.New(oidc.Options{
 		Issuer: s.Issuer, ClientID: s.ClientID, ClientSecret: secret, Name: cmp.Or(s.Name, "single sign-on"),
-		Redirect: strings.TrimSuffix(a.cfg.BaseURL, "/") + dash.SignOnPath,
+		Redirect: a.cfg.BaseURL + dash.SignOnPath,
 	}), nil
 }
 
