@@ -35,6 +35,7 @@ const (
 // Holder holds the lease of this server.
 type Holder struct {
 	db     *store.Store
+	rouse  func(...store.Topic) // see [store.Store.Rouse]
 	log    *slog.Logger
 	shared bool // other servers may use the database
 
@@ -77,7 +78,7 @@ func New(db *store.Store, log *slog.Logger, id, name string) *Holder {
 
 func newHolder(db *store.Store, log *slog.Logger, n store.Node) *Holder {
 	return &Holder{
-		db: db, log: log, shared: n.ID != "", node: n, leads: n.ID == "", held: n.ID == "",
+		db: db, rouse: db.Rouse, log: log, shared: n.ID != "", node: n, leads: n.ID == "", held: n.ID == "",
 		Gained: newBox[postern.DeviceID, store.Claim](), Lost: newBox[postern.DeviceID, bool](),
 		Ended: newBox[struct{}, struct{}](), Changed: newBox[struct{}, struct{}](),
 		wanted:  newBox[postern.DeviceID, struct{}](),
@@ -300,7 +301,7 @@ func (h *Holder) renew(ctx context.Context) error {
 	mine, quitting := st.Mine-len(h.leaving), h.quitting
 	h.mu.Unlock()
 	if begins { // what changed before that was left to another server
-		h.db.Rouse(store.MediaWanted, store.EndpointChanged, store.ReplayChanged)
+		h.rouse(store.MediaWanted, store.EndpointChanged, store.ReplayChanged)
 	}
 	if compare {
 		if err := h.compare(ctx); err != nil {

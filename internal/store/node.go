@@ -27,16 +27,16 @@ const serverMillis = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 const abandoned = `NOT EXISTS (SELECT 1 FROM node n WHERE n.id = owner)`
 
 // Join adds a server, or renews what an earlier process of it had: it owns the same as that, and
-// what the earlier process still writes is refused, because the term is another. From now on
-// the fenced writes of this process need the lease.
+// what the earlier process still writes is refused, because the term is another. It is another also if the others have
+// removed the server meanwhile, so terms follow the clock. From now on the fenced writes of this process need the lease.
 func (s Nodes) Join(ctx context.Context, n Node, lease time.Duration) (Node, error) {
 	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		t.Wake(NodesChanged, "")
 		return t.Row(`INSERT INTO node (id, term, name, started_at, lease_until)
-			VALUES ($1, 1, $2, `+serverMillis+`, `+serverMillis+` + $3)
-			ON CONFLICT (id) DO UPDATE SET term = node.term + 1, name = excluded.name, leaving = 0,
+			VALUES ($1, greatest(`+serverMillis+`, CAST($4 AS BIGINT) + 1), $2, `+serverMillis+`, `+serverMillis+` + $3)
+			ON CONFLICT (id) DO UPDATE SET term = greatest(node.term + 1, excluded.term), name = excluded.name, leaving = 0,
 			started_at = excluded.started_at, lease_until = excluded.lease_until RETURNING term`,
-			[]any{n.ID, n.Name, lease.Milliseconds()}, &n.Term)
+			[]any{n.ID, n.Name, lease.Milliseconds(), n.Term}, &n.Term)
 	}))
 	if err == nil {
 		s.node.Store(&n)
