@@ -121,9 +121,12 @@ func (g Messages) AskHistory(
 		return asked, err
 	}
 	_, err = askOnce[struct{}](ctx, g.core, c, id, nil, AskHistory, func() (in HistoryInput, err error) {
-		to, err := postern.ParseChat(chat)
-		if err != nil || !postern.IsDirect(to) && !postern.IsGroup(to) {
-			return in, postern.Errorf(postern.NotFound, "there is no such chat")
+		to, err := g.chatIn(ctx, c.Workspace(), chat)
+		if err != nil {
+			return in, err
+		}
+		if !postern.IsDirect(to) && !postern.IsGroup(to) {
+			return in, noChat()
 		}
 		m, ok, err := g.db.Messages.Oldest(ctx, c.Workspace(), id, to)
 		if err == nil && !ok {

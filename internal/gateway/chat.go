@@ -70,8 +70,8 @@ func (g Chats) Get(
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return one, err
 	}
-	if chat, err = postern.ParseChat(chat); err != nil {
-		return one, noChat()
+	if chat, err = g.chatIn(ctx, c.Workspace(), chat); err != nil {
+		return one, err
 	}
 	return g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
 }
@@ -86,8 +86,8 @@ func (g Chats) Note(
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return n, err
 	}
-	if chat, err = postern.ParseChat(chat); err != nil {
-		return n, noChat()
+	if chat, err = g.chatIn(ctx, c.Workspace(), chat); err != nil {
+		return n, err
 	}
 	return g.chats().Note(ctx, c.Workspace(), id, chat)
 }
@@ -122,12 +122,22 @@ func (g Chats) notable(ctx context.Context, c access.Caller, id postern.DeviceID
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return "", err
 	}
-	chat, err := postern.ParseChat(chat)
+	chat, err := g.chatIn(ctx, c.Workspace(), chat)
 	if err != nil {
-		return "", noChat()
+		return "", err
 	}
 	_, err = g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
 	return chat, err
+}
+
+// chatIn reads the id of a chat from a request. The chat of a person whose number became known is found by its id from
+// before that, too.
+func (g *core) chatIn(ctx context.Context, ws postern.WorkspaceID, text string) (string, error) {
+	chat, err := postern.ParseChat(text)
+	if err != nil {
+		return "", noChat()
+	}
+	return g.chatOf(ctx, ws, chat)
 }
 
 func noChat() error { return postern.Errorf(postern.NotFound, "the device has no such chat") }
@@ -144,8 +154,8 @@ func (g Chats) MarkRead(
 	if err != nil {
 		return one, err
 	}
-	if chat, err = postern.ParseChat(chat); err != nil {
-		return one, noChat()
+	if chat, err = g.chatIn(ctx, c.Workspace(), chat); err != nil {
+		return one, err
 	}
 	if one, err = g.maybeEmpty(ctx, c, id, chat); err != nil {
 		return one, err
@@ -220,8 +230,10 @@ func (g Chats) change(
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return one, err
 	}
-	if in.ChatID, err = postern.ParseChat(in.ChatID); err != nil ||
-		!postern.IsDirect(in.ChatID) && !postern.IsGroup(in.ChatID) {
+	if in.ChatID, err = g.chatIn(ctx, c.Workspace(), in.ChatID); err != nil {
+		return one, err
+	}
+	if !postern.IsDirect(in.ChatID) && !postern.IsGroup(in.ChatID) {
 		return one, noChat()
 	}
 	if one, err = g.maybeEmpty(ctx, c, id, in.ChatID); err != nil {

@@ -263,6 +263,17 @@ func TestContactsAreMerged(t *testing.T) {
 		if got := textsOf(c, "?deviceId="+string(d.ID)+"&chatId="+url.QueryEscape(ann)); got != "three one" {
 			t.Errorf("the chat has %q", got)
 		}
+		before := "/v1/devices/" + string(d.ID) + "/chats/" + url.PathEscape(hidden["chatId"].(string))
+		var chat postern.Chat
+		if c.Call("GET", before, nil, 200, &chat); chat.ChatID != ann || chat.UnreadCount != 2 {
+			t.Errorf("by its id from before, the chat is %+v", chat)
+		}
+		if c.Call("POST", before+"/archive", map[string]any{"archived": true}, 200, &chat); !chat.Archived {
+			t.Errorf("archived by its id from before, the chat is %+v", chat)
+		}
+		if c.Call("POST", before+"/read", nil, 202, &chat); chat.ChatID != ann || chat.UnreadCount != 0 {
+			t.Errorf("read by its id from before, the chat is %+v", chat)
+		}
 		if a := c.Do("GET", "/v1/events?limit=200", nil); !strings.Contains(string(a.Body), "previousChatId") {
 			t.Fatalf("no event says who was identified: %s", a.Body)
 		}
