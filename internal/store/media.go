@@ -171,7 +171,8 @@ func (s Media) Again(ctx context.Context, m MediaRow, now postern.Time) error {
 var ErrSettled = errors.New("the file is not pending")
 
 // Settle ends the fetching of a pending file: it is ready or failed now. The message that it
-// came with has an event about it, and the device that is to send it is woken. The error is
+// came with has an event about it, and the device that is to send it is woken. If the file has failed, the messages that
+// wait for it end, even if their device is not connected or they are scheduled. The error is
 // ResourceLimit if the workspace has no room for the blob of a file that is ready, and
 // [ErrSettled] if the file was removed meanwhile.
 func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
@@ -191,11 +192,35 @@ func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := wakeSenders(t, m.ID); err != nil || m.MessageID == "" {
+		if err := errors.Join(failWithFile(t, m, now), wakeSenders(t, m.ID)); err != nil || m.MessageID == "" {
 			return err
 		}
 		return recordSettled(t, m, now)
 	}))
+}
+
+// failWithFile ends the messages that wait for a file that has failed. If there are very many, their devices end the
+// others when they are to be sent.
+func failWithFile(t *db.Tx, m MediaRow, now postern.Time) error {
+	if m.Status != postern.MediaFailed {
+		return nil
+	}
+	var failed []FinishOutbound
+	err := t.Rows(`UPDATE message SET status = 'queued' WHERE id IN (SELECT id FROM message WHERE media_id = $1
+		AND media_id <> '' AND status IN `+kept+` AND frame_left = 0 LIMIT $2 + 0) RETURNING id`,
+		[]any{m.ID, purgeChunk}, func(r *sql.Rows) error {
+			o := FinishOutbound{
+				Status: postern.Failed, Refund: true, At: now,
+				Failure: postern.Failure{Code: postern.MediaUnusable, Detail: m.Detail},
+			}
+			err := r.Scan(&o.MessageID)
+			failed = append(failed, o)
+			return err
+		})
+	if err != nil || len(failed) == 0 {
+		return err
+	}
+	return db.WriteNow(t, failed...)
 }
 
 // wakeSenders wakes the devices that have messages with a file to send.

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 	"postern/internal/testkit"
@@ -278,6 +279,25 @@ func TestFilesAtURLsAreFetched(t *testing.T) {
 		if m := c.AwaitMessage(gone.ID, postern.Failed); m.Error.Code != postern.MediaUnusable ||
 			!strings.Contains(m.Error.Detail, "404") {
 			t.Errorf("the message failed with %+v", m.Error)
+		}
+		var later, held postern.Message
+		lost := map[string]any{
+			"deviceId": d.ID, "to": reader, "type": "document", "media": map[string]any{"url": srv.URL + "/gone", "filename": "offer.txt"},
+			"sendAt": postern.TimeOf(time.Now().Add(24 * time.Hour)),
+		}
+		c.Call("POST", "/v1/messages", lost, 202, &later)
+		c.Call("POST", "/v1/devices/"+string(d.ID)+"/pause", nil, 200, nil)
+		delete(lost, "sendAt")
+		lost["whenDisconnected"] = "queue"
+		c.Call("POST", "/v1/messages", lost, 202, &held)
+		for _, m := range []postern.Message{later, held} {
+			if m = c.AwaitMessage(m.ID, postern.Failed); m.Error.Code != postern.MediaUnusable || m.Content.Media == nil ||
+				m.Content.Media.Status != postern.MediaFailed {
+				t.Errorf("a message that cannot be sent yet failed with %+v and the file %+v", m.Error, m.Content.Media)
+			}
+		}
+		if n := usedMessages(c); n != 4 {
+			t.Errorf("%d messages count, want those that were sent", n)
 		}
 	})
 }
