@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"postern/internal/gateway"
+	"postern/internal/network"
 	"postern/internal/postern"
 )
 
@@ -93,6 +94,28 @@ func TestNewChatsHaveAPaceOfTheirOwn(t *testing.T) {
 		if got := w.count(fresh, postern.Sent); got != 4 {
 			t.Errorf("%d new chats after a minute, want 4", got)
 		}
+	})
+}
+
+// Whoever has only called has not written: the first message to them starts a chat.
+func TestCallIsNoMessageForThePace(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(20, 1))
+		_, err := w.net.Inbound(account, network.Inbound{
+			Sender: customer, ChatID: customer, From: customer,
+			Content: postern.Content{Kind: postern.KindCall},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.settle(time.Second)
+		first, second := w.send(d, numbers(1)[0]), w.send(d, customer)
+		w.settle(time.Second)
+		w.wantMessage(first, postern.Delivered)
+		w.wantMessage(second, postern.Queued)
+		w.settle(time.Minute)
+		w.wantMessage(second, postern.Delivered)
 	})
 }
 

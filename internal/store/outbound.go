@@ -96,7 +96,7 @@ type room struct {
 	quota  int            // of the workspace in a month
 	mixed  bool           // see QueueMessage
 
-	limited bool         // its account may not start chats
+	limited bool         // its account may not start chats, and what others write to it is stored
 	until   postern.Time // when it may again; 0 if that is unknown
 }
 
@@ -141,7 +141,7 @@ func refuseUnacceptable(t *db.Tx, list []db.Pending[QueueMessage]) (rest []db.Pe
 var readRoom = db.NewStatement("device, workspace, in_month",
 	`SELECT d.id, d.workspace_id, @in_month, d.status, coalesce(m.messages, 0), p.plan, p.message_limit,
 	EXISTS (SELECT 1 FROM message w WHERE w.device_id = d.id AND w.lane IN (0, 2) AND w.status IN `+unsent+`),
-	d.limited_at, d.limited_until
+	d.limited_at, d.limited_until, d.receive
 	FROM [@rows CROSS JOIN] device d JOIN workspace p ON p.id = d.workspace_id
 	LEFT JOIN usage m ON m.workspace_id = d.workspace_id AND m.month = @in_month
 	WHERE d.workspace_id = @workspace AND d.id = @device AND d.deleted_at = 0`)
@@ -159,10 +159,12 @@ func readRooms(t *db.Tx, list []db.Pending[QueueMessage]) (map[counter]room, err
 	}
 	err := t.EachRow(readRoom, rows, func(r *sql.Rows) error {
 		c, one, ws := counter{}, room{known: true}, postern.Workspace{}
-		var limitedAt int64
+		var limitedAt, receive int64
 		err := r.Scan(&c.device, &c.ws, &c.month, &one.status, &one.used, &ws.Plan, &ws.Limits.Messages, &one.mixed,
-			&limitedAt, &one.until)
-		one.limited = limitedAt > 0
+			&limitedAt, &one.until, &receive)
+		var receives postern.Receive
+		receiveColumn{&receives}.set(receive)
+		one.limited = limitedAt > 0 && receives.Direct
 		plan, _ := ws.Entitlement()
 		one.quota = plan.Messages
 		rooms[c] = one
@@ -491,7 +493,7 @@ func (s Outbox) queued(ctx context.Context, where string, args ...any) (list []Q
 type ChatKind string
 
 // The kinds of queued messages. Answering: a message from the chat arrived lately. Known: the
-// chat has a message that reached or may have reached the network. Fresh: it has none.
+// chat has a message that reached or may have reached the network. Fresh: it has none. A call is no message.
 const (
 	Answering ChatKind = "answering"
 	Known     ChatKind = "known"
@@ -500,12 +502,12 @@ const (
 
 func wroteLately() string {
 	return `EXISTS (SELECT 1 FROM message i WHERE i.device_id = m.device_id AND i.chat_id = m.chat_id
-		AND i.direction = 'inbound' AND i.created_at > $3 AND ` + current("i") + `)`
+		AND i.direction = 'inbound' AND i.type <> 'call' AND i.created_at > $3 AND ` + current("i") + `)`
 }
 
 func hasMessages() string {
 	return `EXISTS (SELECT 1 FROM message o WHERE o.device_id = m.device_id AND o.chat_id = m.chat_id
-		AND ` + onNetwork("o") + ` AND ` + current("o") + `)`
+		AND ` + onNetwork("o") + ` AND o.type <> 'call' AND ` + current("o") + `)`
 }
 
 // onNetwork is the condition that a message has come from the network, or may have reached it: that of the index message_known,

@@ -42,6 +42,13 @@ func TestNewChatsAreLimited(t *testing.T) {
 		}
 		c.AwaitMessage(write(ann, 202).ID, postern.Delivered)
 		c.AwaitMessage(write(chat, 202).ID, postern.Delivered)
+		receive := func(direct bool) {
+			t.Helper()
+			c.Call("PATCH", "/v1/devices/"+string(d.ID), map[string]any{"receive": map[string]any{"direct": direct}}, 200, nil)
+		}
+		receive(false) // now nobody knows who has written
+		c.AwaitMessage(write(another, 202).ID, postern.Failed)
+		receive(true)
 		c.Call("POST", "/v1/sandbox/devices/"+string(d.ID)+"/faults", map[string]any{"kind": "unlimit"}, 204, nil)
 		hooks.Await(postern.DeviceUnlimited)
 		if got := c.Device(d.ID); !got.NewChats.Allowed || got.NewChats.Until != 0 || got.NewChats.Slowed != 1 {

@@ -5,6 +5,7 @@ package passkeys
 
 import (
 	"context"
+	"errors"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -74,8 +75,12 @@ func (t Table) Compare(ctx context.Context, l store.LinkRow, code string) (ok bo
 func (t Table) Reset(ctx context.Context, l store.LinkRow) error {
 	return t.db.Do(ctx, db.Fenced(db.Func(func(tx *db.Tx) error {
 		tx.Wake(store.LinkChanged, string(l.DeviceID))
-		return tx.Exec(`UPDATE link SET passkey = 0, passkey_step = 0, passkey_data = $2
-			WHERE id = $1 AND status = 'pending'`, l.ID, []byte{})
+		tx.Wake(store.DeviceRow, "")
+		return errors.Join(
+			tx.Exec(`UPDATE link SET passkey = 0, passkey_step = 0, passkey_data = $2 WHERE id = $1 AND status = 'pending'`,
+				l.ID, []byte{}),
+			tx.Exec(`UPDATE device SET status_reason = '' WHERE workspace_id = $1 AND id = $2 AND status = 'linking'
+				AND status_reason = 'passkey-required'`, l.WorkspaceID, l.DeviceID))
 	})))
 }
 

@@ -146,6 +146,10 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 			if now := latest(t, s); now.Passkey || now.PasskeyStep != passkeys.None || len(now.PasskeyData) > 0 {
 				t.Errorf("%s: the attempt is %+v", what, now)
 			}
+			if d, err := s.Devices.Get(t.Context(), l.WorkspaceID, l.DeviceID); what == "reset" &&
+				(err != nil || d.StatusReason != "") {
+				t.Errorf("after the reset the device says %q, %v", d.StatusReason, err)
+			}
 		}
 		want(t, s, table, l)
 		waited := make(chan error)
