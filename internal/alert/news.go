@@ -59,6 +59,9 @@ func sentence(a alerts.Alert) string {
 	case alerts.EndpointFailing:
 		return fmt.Sprintf("Webhook endpoint %s is failing", name)
 	case alerts.EndpointDisabled:
+		if reason, unverified := strings.CutPrefix(a.Detail, alerts.Unverified+", "); unverified {
+			return fmt.Sprintf("Webhook endpoint %s did not answer the challenge: %s", name, reason)
+		}
 		return fmt.Sprintf("Webhook endpoint %s is disabled: %s", name, a.Detail)
 	case alerts.MessagesWaiting:
 		return fmt.Sprintf("Messages of device %s have been waiting for long, although it is connected", name)

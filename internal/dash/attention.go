@@ -170,8 +170,15 @@ func (d overview) endpointDown(ctx context.Context, v visit, p gateway.Problem, 
 	}
 	may := v.mayHook(postern.WebhooksWrite)
 	switch {
+	case p.Kind == gateway.EndpointDisabled && p.Detail == gateway.Verifying:
+		t.Title = "Webhook " + cmp.Or(name, p.Subject) + " is being verified"
+		t.Why = "Nothing is delivered until it has answered the challenge."
 	case p.Kind == gateway.EndpointDisabled:
-		t.Title, t.Why = "Webhook "+cmp.Or(name, p.Subject)+" is disabled", because(p.Detail)
+		reason, unverified := strings.CutPrefix(p.Detail, gateway.Unverified+", ")
+		t.Title, t.Why = "Webhook "+cmp.Or(name, p.Subject)+" is disabled", because(reason)
+		if unverified {
+			t.Title = "Webhook " + cmp.Or(name, p.Subject) + " did not answer the challenge"
+		}
 		if may {
 			t.Fix = page.Fix{Label: "Verify again", Post: t.Href + "/verify"}
 		}

@@ -218,6 +218,12 @@ func (g Statistics) System(ctx context.Context, by access.Actor) (s System, err 
 	}, errors.Join(err1, err2, err3)
 }
 
+// The details of disabled endpoints that have to answer a challenge.
+const (
+	Verifying  = alerts.Verifying
+	Unverified = alerts.Unverified
+)
+
 // The kinds of problems.
 const (
 	DeviceDown       = alerts.DeviceDown

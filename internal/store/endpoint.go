@@ -286,9 +286,11 @@ func (o FinishHandshake) apply(t *db.Tx) error {
 	}
 	t.Wake(EndpointChanged, string(o.EndpointID))
 	return t.Exec(`UPDATE endpoint SET status = CASE WHEN status = 'pending'
-		AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4
+		AND CAST($4 AS BIGINT) = 0 THEN 'failed' ELSE status END, status_reason = $2, attempts = $3, due_at = $4,
+		failing_since = CASE WHEN status = 'pending' AND CAST($4 AS BIGINT) = 0 AND failing_since = 0
+			THEN CAST($6 AS BIGINT) ELSE failing_since END
 		WHERE id = $1 AND attempts = $3 - 1 AND (status = 'pending' AND url = $5 OR status = 'active' AND pending_url = $5)`,
-		o.EndpointID, o.Post.Reason, o.Attempts, o.DueAt, o.URL)
+		o.EndpointID, o.Post.Reason, o.Attempts, o.DueAt, o.URL, o.Post.At)
 }
 
 // FinishHandshake records a failed attempt at a handshake.

@@ -20,8 +20,14 @@ const (
 	DeviceLimited    Kind = "device-limited"    // its account may not start chats
 	PhoneUnseen      Kind = "phone-unseen"      // the device is connected, but its account's phone was not seen for long
 	EndpointFailing  Kind = "endpoint-failing"  // no delivery has succeeded since a failure
-	EndpointDisabled Kind = "endpoint-disabled" // it failed for too long, or responded with 410
+	EndpointDisabled Kind = "endpoint-disabled" // it failed for too long, responded with 410, or was not verified
 	MessagesWaiting  Kind = "messages-waiting"  // of a device that is connected
+)
+
+// The details of a disabled endpoint that has to answer a challenge.
+const (
+	Verifying  = "verifying"  // it has not answered yet
+	Unverified = "unverified" // it did not answer; ", " and a reason follow
 )
 
 // Alert is something that is wrong.
@@ -61,8 +67,10 @@ func wrong(one string) string {
 		AND d.phone_unseen_at > 0 AND d.status = 'connected'
 	UNION ALL SELECT 'endpoint-failing', e.id, e.workspace_id, w.name, e.description, '', e.failing_since` + endpoint + `
 		WHERE e.status = 'active' AND e.failing_since > 0
-	UNION ALL SELECT 'endpoint-disabled', e.id, e.workspace_id, w.name, e.description, e.status_reason, e.failing_since` +
-		endpoint + ` WHERE e.status = 'disabled'
+	UNION ALL SELECT 'endpoint-disabled', e.id, e.workspace_id, w.name, e.description,
+		CASE e.status WHEN 'pending' THEN '` + Verifying + `' WHEN 'failed' THEN '` + Unverified + `, ' || e.status_reason
+		ELSE e.status_reason END, CASE WHEN e.failing_since > 0 THEN e.failing_since ELSE e.created_at END` + endpoint + `
+		WHERE e.status IN ('disabled', 'failed') OR e.status = 'pending' AND e.failing_since > 0
 	UNION ALL SELECT 'messages-waiting', id, workspace_id, called, name, '', waits FROM (
 		SELECT d.id, d.workspace_id, w.name AS called, d.name, (SELECT ` + queuedSince + ` FROM message m
 			WHERE m.device_id = d.id AND m.status IN ` + unsent + ` ORDER BY m.lane, m.n LIMIT 1) AS waits` + device + `

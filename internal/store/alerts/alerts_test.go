@@ -143,6 +143,51 @@ func TestRecipientsAreToldApart(t *testing.T) {
 	})
 }
 
+// An endpoint that was disabled is a problem until it has answered the challenge, also while it is verified again and
+// after that has failed.
+func TestEndpointIsAProblemUntilItIsVerified(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		e := postern.Endpoint{
+			ID: "whk_1", WorkspaceID: "ws_1", URL: "https://example.com", Events: []string{"*"},
+			Status: postern.EndpointPending, CreatedAt: now, MaxInFlight: 8, Secret: []byte{1},
+		}
+		check(t, s.Endpoints.Create(t.Context(), e, 20, nil))
+		problem := func(want string, since postern.Time) {
+			t.Helper()
+			list, err := alerts.Of(s).WrongIn(t.Context(), "ws_1", 0, 10)
+			check(t, err)
+			got, at := "", postern.Time(0)
+			for _, a := range list {
+				if a.Kind == alerts.EndpointDisabled {
+					got, at = "is "+a.Detail, a.Since
+				}
+			}
+			h, err := alerts.Of(s).Health(t.Context(), "ws_1", nil)
+			if got != want || at != since || err != nil || (h.Disabled == 1) != (want != "") {
+				t.Errorf("the endpoint %q since %d, and %d count, %v; want %q since %d", got, at, h.Disabled, err, want, since)
+			}
+		}
+		set := func(assignments string) {
+			t.Helper()
+			check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
+				return tx.Exec(`UPDATE endpoint SET ` + assignments)
+			})))
+		}
+		problem("", 0) // nobody knows yet
+		check(t, s.Endpoints.FinishHandshake(t.Context(), store.FinishHandshake{
+			EndpointID: e.ID, URL: e.URL, Attempts: 1,
+			Post: store.HandshakePost{EventID: "evt_1", Number: 1, At: now + 5, Ended: now + 6, Reason: "challenge"},
+		}))
+		problem("is unverified, challenge", now+5)
+		set(`status = 'disabled', status_reason = 'failing', failing_since = 7`)
+		problem("is failing", 7)
+		set(`status = 'pending', status_reason = ''`)
+		problem("is verifying", 7)
+		check(t, s.Endpoints.Activate(t.Context(), e.ID, now))
+		problem("", 0)
+	})
+}
+
 const now = postern.Time(1_800_000_000_000)
 
 // attempt makes an attempt of each delivery of an endpoint that is due, with the outcomes in turn.

@@ -17,7 +17,7 @@ type Health struct {
 	WaitingSince   postern.Time // when the oldest of them was accepted; 0 if there are none
 	Endpoints      int          // that are active
 	Failing        int          // of these
-	Disabled       int          // that failed for too long
+	Disabled       int          // that failed for too long, or did not answer the challenge
 }
 
 // Health returns the state of a workspace with these queues.
@@ -30,7 +30,8 @@ func (t Table) Health(ctx context.Context, ws postern.WorkspaceID, queues map[po
 	h.Idle -= h.Up + h.Down
 	if err := t.db.Row(ctx, `SELECT coalesce(sum(CASE WHEN status = 'active' THEN 1 ELSE 0 END), 0),
 		coalesce(sum(CASE WHEN status = 'active' AND failing_since > 0 THEN 1 ELSE 0 END), 0),
-		coalesce(sum(CASE WHEN status = 'disabled' THEN 1 ELSE 0 END), 0) FROM endpoint WHERE workspace_id = $1`,
+		coalesce(sum(CASE WHEN status IN ('disabled', 'failed') OR status = 'pending' AND failing_since > 0 THEN 1
+			ELSE 0 END), 0) FROM endpoint WHERE workspace_id = $1`,
 		[]any{ws}, &h.Endpoints, &h.Failing, &h.Disabled); err != nil {
 		return h, err
 	}
