@@ -9,6 +9,7 @@ import (
 type Actor struct {
 	Member  postern.Member
 	Address string // of the browser
+	Sure    bool   // the member has just signed in again at the identity provider, or entered the password
 	Recent  bool   // the member has entered the password, or signed in at the provider, in the last minutes
 
 	operator bool

@@ -89,9 +89,11 @@ func (d account) changePassword(w http.ResponseWriter, r *http.Request, v visit)
 	if err != nil {
 		return err
 	}
+	current := d.sessions.GetString(r.Context(), keyWorkspace)
 	if err := d.enter(w, r, u, now()); err != nil { // all login sessions have ended, this one included
 		return err
 	}
+	d.sessions.Put(r.Context(), keyWorkspace, current)
 	d.tell(r, u.ID, newPassword())
 	return d.done(w, r, "The password was changed. All other browsers were signed out.", "/account")
 }

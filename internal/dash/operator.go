@@ -151,6 +151,9 @@ func (d operator) showPasswordLink(w http.ResponseWriter, r *http.Request, v vis
 	view := page.NewPasswordView{
 		ID: string(userIn(r)), Email: u.Email, Second: factors.Any(), Password: page.Field{Error: wrong},
 	}
+	if view.Again, err = d.again(r, v, r.URL.Path); err != nil {
+		return err
+	}
 	return d.write(w, r, status, page.NewPassword(d.frame(r, v, "Create a password-reset link", "/operator"), view))
 }
 

@@ -222,6 +222,11 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 			t.Errorf("%v is answered %d", form, p.status)
 		}
 	}
+	outdated := url.Values{"messages": {"1"}, "devices": {""}, "seen": {stateOf(postern.Limits{})}}
+	c.sees(c.want(c.post(path+"/limits", outdated), http.StatusUnprocessableEntity, ""), "Somebody else has changed this")
+	if l := limits(); *l.Devices != 3 {
+		t.Errorf("an outdated form has changed the figures: %+v", l)
+	}
 	p := c.want(c.post(path+"/limits", url.Values{"devices": {"0"}, "messages": {"5"}}), http.StatusOK, "")
 	c.sees(
 		p, "1 device will be paused", `name="devices" value="0"`, `name="messages" value="5"`,

@@ -3,6 +3,7 @@ package dash
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -173,7 +174,7 @@ func (d workspaces) showAs(
 	p, _ := u.Entitlement()
 	view := page.WorkspaceView{
 		ID: string(u.ID), Name: u.Name, Created: timeOf(u.CreatedAt), Plans: planChoices(), Plan: u.Plan,
-		Limits: d.limitFields(u.Workspace),
+		Limits: d.limitFields(u.Workspace), Seen: stateOf(u.Limits),
 		Meters: []page.Meter{
 			limits.Meter("Messages this month", gateway.Used{Used: u.Messages, Limit: p.Messages}),
 			limits.Meter("Linked devices", gateway.Used{Used: u.Devices, Limit: p.Devices}),
@@ -355,7 +356,7 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 		return err
 	}
 	change, err := limitsIn(r)
-	if err != nil {
+	if err = cmp.Or(err, checkState(r, stateOf(u.Limits))); err != nil {
 		return d.limitsRefused(w, r, v, err)
 	}
 	to := u.Workspace
@@ -369,6 +370,7 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 			ID: string(u.ID), Name: u.Name, Action: "limits",
 			Change: "The new device limit is lower than the number of linked devices.",
 		}
+		view.Values = append(view.Values, page.Choice{Label: "seen", Value: r.PostFormValue("seen")})
 		for _, f := range d.limitFields(to) {
 			view.Values = append(view.Values, page.Choice{Label: f.Name, Value: f.Field.Value})
 		}
@@ -399,10 +401,14 @@ func limitsIn(r *http.Request) (l postern.Limits, err error) {
 // limitsRefused shows the form again with its errors.
 func (d workspaces) limitsRefused(w http.ResponseWriter, r *http.Request, v visit, err error) error {
 	wrong, ok := faults(err)
-	if !ok {
+	outdated := errors.Is(err, errOutdated)
+	if !ok && !outdated {
 		return err
 	}
 	return d.showAs(w, r, v, http.StatusUnprocessableEntity, func(p *page.WorkspaceView) {
+		if outdated {
+			p.Problem = word(err.Error()) + "."
+		}
 		for i, f := range p.Limits {
 			p.Limits[i].Field = page.Field{Value: r.PostFormValue(f.Name), Error: wrong[f.Name]}
 		}

@@ -14,6 +14,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/people"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // belongs makes workspaces that the first user belongs to, each at a later time than the last:
@@ -61,6 +62,22 @@ func TestWorkspaceWithAnUnknownPlanLeavesTheOthers(t *testing.T) {
 	c.want(c.get("/"), http.StatusForbidden, "")
 	c.want(c.post("/signout", nil), http.StatusSeeOther, "/signin")
 	c.want(c.get("/workspaces"), http.StatusSeeOther, "/signin?next=%2Fworkspaces")
+}
+
+func TestNewPasswordLeavesTheWorkspace(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	other := s.belongs(1)[0]
+	c.want(c.post("/workspace", url.Values{"workspace": {string(other.ID)}}), http.StatusSeeOther, "/")
+	c.want(c.post("/account/password", url.Values{
+		"current": {password}, "password": {"five plain words are here"},
+	}), http.StatusSeeOther, "/account")
+	c.post("/devices", url.Values{"name": {"Support"}})
+	list, err := s.db.Devices.List(t.Context(), other.ID, nil, store.Page{Limit: 10})
+	if err != nil || len(list) != 1 {
+		t.Errorf("the device is not in the workspace that was chosen: %+v, %v", list, err)
+	}
 }
 
 func TestEachOfManyWorkspacesCanBeReached(t *testing.T) {

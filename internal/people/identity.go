@@ -69,13 +69,18 @@ func (g Users) Confirm(ctx context.Context, c access.Caller, password string) er
 	if c.Member.UserID == "" {
 		return postern.Errorf(postern.MissingScope, "only a member in the dashboard can confirm this by a password")
 	}
-	if c.Sure {
-		has, err := g.hasPassword(ctx, c.Member.UserID)
+	return g.confirm(ctx, c.Member.UserID, c.Address, c.Sure, password)
+}
+
+// confirm requires the password of a person, or of one who has none that they have just shown who they are.
+func (g Users) confirm(ctx context.Context, id postern.UserID, address string, sure bool, password string) error {
+	if sure {
+		has, err := g.hasPassword(ctx, id)
 		if err != nil || !has {
 			return err
 		}
 	}
-	_, _, err := g.reenter(ctx, c.Address, c.Member.UserID, "/password", password)
+	_, _, err := g.reenter(ctx, address, id, "/password", password)
 	return err
 }
 

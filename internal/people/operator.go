@@ -24,7 +24,9 @@ func (g Operators) Actor(ctx context.Context, self access.Self) (access.Actor, e
 	if err != nil {
 		return access.Actor{}, err
 	}
-	return access.AsOperator(u, self.Address), nil
+	a := access.AsOperator(u, self.Address)
+	a.Sure = self.Sure
+	return a, nil
 }
 
 // OperatorChange sets or removes a user's operator flag.

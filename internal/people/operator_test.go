@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"postern/internal/access"
+	"postern/internal/db"
 	"postern/internal/gateway"
 	"postern/internal/paging"
 	"postern/internal/postern"
@@ -53,6 +54,33 @@ func TestWhoOwnsAWorkspaceIsNoOperator(t *testing.T) {
 			err, access.NoPage(),
 		) {
 			t.Errorf("nobody is an operator: %v", err)
+		}
+	})
+}
+
+// An operator without a password signs in again instead of entering it.
+func TestOperatorWithoutAPasswordCreatesLinks(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *server) {
+		o := newOffice(t, g)
+		ctx := t.Context()
+		bob := o.hire("bob@example.com", postern.Viewer)
+		if _, err := g.Operators.Set(ctx, access.Operator(), OperatorChange{Email: "bob@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.db.Engine().Do(ctx, db.Func(func(tx *db.Tx) error {
+			return tx.Exec(`UPDATE users SET password_hash = '' WHERE id = $1`, bob.Member.UserID)
+		})); err != nil {
+			t.Fatal(err)
+		}
+		for _, sure := range []bool{true, false} {
+			by, err := g.Operators.Actor(ctx, access.Self{ID: bob.Member.UserID, Address: "192.0.2.3", Sure: sure})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, link, err := g.PasswordLinks.ResetByPassword(ctx, by, o.owner.Member.UserID, false, "")
+			if (link != "") != sure {
+				t.Errorf("sure: %v, link: %v, %v", sure, link != "", err)
+			}
 		}
 	})
 }

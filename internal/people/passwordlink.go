@@ -57,7 +57,7 @@ type Reset struct {
 }
 
 // ResetByPassword is Reset for an operator in the dashboard, who must enter the own
-// password again.
+// password again, or have just signed in again if they have none.
 func (g PasswordLinks) ResetByPassword(
 	ctx context.Context, by access.Actor, id postern.UserID, alone bool, password string,
 ) (u postern.User, token string, err error) {
@@ -71,7 +71,7 @@ func (g PasswordLinks) ResetByPassword(
 	if err != nil {
 		return u, "", err
 	}
-	if _, _, err := g.users().reenter(ctx, by.Address, by.Member.UserID, "/password", password); err != nil {
+	if err := g.users().confirm(ctx, by.Member.UserID, by.Address, by.Sure, password); err != nil {
 		return u, "", err
 	}
 	return g.reset(ctx, by, u.Email, alone)

@@ -57,6 +57,8 @@ type WorkspaceView struct {
 	Plan      string // the value of the chosen one of Plans
 	PlanError string
 	Limits    []LimitField
+	Seen      string // what the form of the limits is filled with
+	Problem   string // why a change was not made; "" if a field says that, or nothing went wrong
 	Members   []Belongs
 	Others    string // how many more members there are, as words; "": none
 	Devices   []DeviceState
@@ -127,6 +129,7 @@ type UserAccount struct {
 type NewPasswordView struct {
 	ID, Email string
 	Second    bool // the user has a second step
+	Again     Again
 	Password  Field
 }
 
