@@ -182,8 +182,8 @@ func (d overview) endpointDown(ctx context.Context, v visit, p gateway.Problem, 
 		if may {
 			t.Fix = page.Fix{Label: "Verify again", Post: t.Href + "/verify"}
 		}
-	case may && p.Waiting > 0:
-		t.Fix = page.Fix{Label: "Retry " + numbers.Of(p.Waiting) + " now", Post: t.Href + "/recover"}
+	case may && p.Retriable > 0:
+		t.Fix = page.Fix{Label: "Retry " + numbers.Of(p.Retriable) + " now", Post: t.Href + "/recover"}
 	}
 }
 

@@ -405,6 +405,9 @@ func (d devices) health(r *http.Request, v visit, id postern.DeviceID, p paging.
 	list, err := d.g.Devices.Health(r.Context(), v.caller, id, p)
 	for _, one := range list.Data {
 		status := strings.TrimPrefix(string(one.Type), "device.")
+		if one.Type == postern.DeviceLinking && one.Status != "" { // an attempt may have ended, too
+			status = string(one.Status)
+		}
 		h.Changes = append(h.Changes, page.HealthChange{
 			Status: status, Text: healthWords(one), Reason: because(one.Reason), At: one.At.Std(),
 		})
@@ -436,6 +439,17 @@ func healthWords(h gateway.Health) string {
 		return "The phone was unlinked in Postern."
 	case postern.DevicePaused:
 		return "The device was paused."
+	case postern.DeviceLinking:
+		if h.Status != postern.Linking && h.Status != "" {
+			return "A link attempt ended without a link."
+		}
+		return "A link attempt was opened."
+	case postern.DeviceLimited:
+		return "The network does not let the account start chats."
+	case postern.DeviceUnlimited:
+		return "The account may start chats again."
+	case postern.DevicePhoneUnseen:
+		return "The phone of the account has not been seen for ten days."
 	}
 	return ""
 }

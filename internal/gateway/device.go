@@ -323,8 +323,9 @@ func linked(d postern.Device, what string) error {
 type Health struct {
 	Type   postern.EventType
 	At     postern.Time
-	Reason string // "" if the event has none
-	Number string // the phone number of the account at that time
+	Status postern.Status // of the device since then; "" if the event was removed
+	Reason string         // "" if the event has none
+	Number string         // the phone number of the account at that time
 }
 
 // Health lists the changes of a device's state, newest first, as far back as events are
@@ -370,13 +371,14 @@ func (g Devices) Health(
 func healthIn(e store.LogEntry) Health {
 	var body struct {
 		Device struct {
-			StatusReason string `json:"statusReason"`
-			PhoneNumber  string `json:"phoneNumber"`
+			Status       postern.Status `json:"status"`
+			StatusReason string         `json:"statusReason"`
+			PhoneNumber  string         `json:"phoneNumber"`
 		} `json:"device"`
 	}
 	h := Health{Type: e.Type, At: e.At}
 	if json.Unmarshal(e.Body, &body) == nil {
-		h.Reason, h.Number = body.Device.StatusReason, body.Device.PhoneNumber
+		h.Status, h.Reason, h.Number = body.Device.Status, body.Device.StatusReason, body.Device.PhoneNumber
 	}
 	return h
 }

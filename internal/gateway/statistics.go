@@ -241,7 +241,8 @@ const Counted = alerts.Counted
 type Problem struct {
 	alerts.Alert
 
-	Waiting int // messages of the device, or deliveries to the endpoint, that wait
+	Waiting   int // messages of the device, or deliveries to the endpoint, that wait
+	Retriable int // deliveries to a failing endpoint of which another attempt can be made at once
 }
 
 // Attention is the state of a workspace, and what is wrong in it.
@@ -288,18 +289,22 @@ func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention
 		return w.OfEndpoint() && !a.Hooks || w.Kind == alerts.DeviceDown && w.Since > now.Add(-fresh)
 	})
 	slices.SortFunc(list, func(x, y alerts.Alert) int { return cmp.Compare(x.Since, y.Since) })
-	a.Problems, err = withQueues(ctx, table, c.Workspace(), list, queues)
+	a.Problems, err = withQueues(ctx, table, c.Workspace(), list, queues, now)
 	return a, err
 }
 
 // withQueues adds what waits because of each problem.
 func withQueues(
-	ctx context.Context, table alerts.Table, ws postern.WorkspaceID, list []alerts.Alert, queues map[postern.DeviceID]alerts.Queue,
+	ctx context.Context, table alerts.Table, ws postern.WorkspaceID, list []alerts.Alert,
+	queues map[postern.DeviceID]alerts.Queue, now postern.Time,
 ) (problems []Problem, err error) {
 	for _, w := range list {
 		p := Problem{Alert: w, Waiting: queues[postern.DeviceID(w.Subject)].Waiting}
 		if w.OfEndpoint() && err == nil {
 			p.Waiting, err = table.Undelivered(ctx, ws, postern.EndpointID(w.Subject))
+		}
+		if w.Kind == EndpointFailing && err == nil {
+			p.Retriable, err = table.Retriable(ctx, ws, postern.EndpointID(w.Subject), now)
 		}
 		problems = append(problems, p)
 	}

@@ -113,8 +113,12 @@ func TestFailureOfAnAddress(t *testing.T) {
 		reason("")
 		check(t, table.Posted(t.Context(), ws, []byte("first"), s.Now(), "dns"))
 		reason("")
+		check(t, table.Posted(t.Context(), ws, []byte("second"), 5, "dns"))
 		check(t, table.Posted(t.Context(), ws, []byte("second"), s.Now(), "status"))
 		reason("status")
+		if a, err := table.Address(t.Context(), ws); err != nil || a.FailedAt != 5 {
+			t.Errorf("it fails since %d, %v; want the first failure", a.FailedAt, err)
+		}
 		check(t, table.Posted(t.Context(), ws, []byte("second"), s.Now(), ""))
 		reason("")
 	})
@@ -245,6 +249,16 @@ func TestBacklog(t *testing.T) {
 		look("ws_1", 0, alerts.Backlog{}) // nothing was attempted
 		attempt(t, s, e, failed, waits, postern.DeliverySucceeded, failed, waits)
 		look("ws_1", 0, alerts.Backlog{Waiting: 2, Older: 1, WaitingSince: now + 1, Failed: 2, FailedSince: now})
+		retriable := func(want int) {
+			t.Helper()
+			if n, err := alerts.Of(s).Retriable(t.Context(), "ws_1", e.ID, now); n != want || err != nil {
+				t.Errorf("another attempt can be made of %d, %v; want %d", n, err, want)
+			}
+		}
+		retriable(2)
+		_, _, err := s.Deliveries.RetryWaiting(t.Context(), "ws_1", e.ID, now, 0)
+		check(t, err)
+		retriable(0) // they are due already, and have not arrived
 		look("ws_1", now+1, alerts.Backlog{Waiting: 2, Older: 1, WaitingSince: now + 1, Failed: 1, FailedSince: now + 3})
 		look("ws_1", now+4, alerts.Backlog{Waiting: 2, Older: 1, WaitingSince: now + 1})
 		look("ws_2", 0, alerts.Backlog{})

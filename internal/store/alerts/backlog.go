@@ -34,7 +34,7 @@ func (t Table) Backlog(ctx context.Context, e postern.Endpoint, since, before po
 	if err := t.db.Row(ctx, `SELECT count(*), coalesce(sum(CASE WHEN created_at < $4 THEN 1 ELSE 0 END), 0),
 		coalesce(min(created_at), 0) FROM (SELECT created_at FROM delivery
 		WHERE workspace_id = $1 AND endpoint_id = $2 AND status = 'pending' AND (attempts > 0 OR replay_id <> '')
-		AND attempts > earlier ORDER BY n LIMIT $3 + 0) AS counted`, []any{e.WorkspaceID, e.ID, Counted, before},
+		AND first_attempt_at > 0 ORDER BY n LIMIT $3 + 0) AS counted`, []any{e.WorkspaceID, e.ID, Counted, before},
 		&b.Waiting, &b.Older, &b.WaitingSince); err != nil {
 		return b, err
 	}

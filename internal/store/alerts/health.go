@@ -69,6 +69,17 @@ func (t Table) Queues(ctx context.Context, ws postern.WorkspaceID) (map[postern.
 	return queues, err
 }
 
+// Retriable counts the deliveries of an endpoint that wait for another attempt, which can be made at once; at most
+// [Counted].
+func (t Table) Retriable(
+	ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, now postern.Time,
+) (n int, err error) {
+	err = t.db.Row(ctx, `SELECT count(*) FROM (SELECT 1 AS one FROM delivery d WHERE d.workspace_id = $1
+		AND d.endpoint_id = $2 AND d.status = 'pending' AND (d.attempts > 0 OR d.replay_id <> '')
+		AND d.attempts > d.earlier AND d.due_at > $4 LIMIT $3 + 0) AS counted`, []any{ws, id, Counted, now}, &n)
+	return n, err
+}
+
 // Undelivered counts the deliveries that an endpoint still has to get, at most [Counted].
 func (t Table) Undelivered(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID) (n int, err error) {
 	err = t.db.Row(ctx, `SELECT count(*) FROM (SELECT 1 AS one FROM delivery d WHERE d.endpoint_id = $2
