@@ -349,6 +349,23 @@ func TestActionsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
+// A phone knows nothing of a message that it no longer shows.
+func TestPhonesShowTheNewest(t *testing.T) {
+	t.Parallel()
+	v, err := vendorsim.Open(vendorsim.Options{Keys: testKeys, Shown: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	a := link(t, v, alice)
+	ids := []string{a.send(bob, "one"), a.send(bob, "two"), a.send(bob, "three")}
+	a.sent(a.wa.BuildEdit(jid(bob), ids[0], textOf("eins")))
+	a.sent(a.wa.BuildEdit(jid(bob), ids[1], textOf("zwei")))
+	if got := v.Shown(bob); len(got) != 2 || got[0].Body != "zwei" || got[1].Body != "three" {
+		t.Errorf("bob's phone shows %+v", got)
+	}
+}
+
 func TestActionsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

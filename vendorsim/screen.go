@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxShown is how many of the newest messages the phone of one number shows.
-const maxShown = 1000
+// defaultShown is how many of the newest messages the phone of one number shows unless Options say otherwise.
+const defaultShown = 1000
 
 // Shown is one message in the chats of a simulated phone.
 type Shown struct {
@@ -46,7 +46,7 @@ type Vote struct {
 }
 
 // Shown returns the messages that the phone of a number shows, oldest first: those that it received
-// and those that it or a companion of its number sent. The newest 1000 are kept. For a number
+// and those that it or a companion of its number sent. See Options for how many are kept. For a number
 // without messages and for text that is not a number, Shown returns no messages.
 func (v *Vendor) Shown(num string) []Shown {
 	n, err := parseNumber(num)
@@ -59,7 +59,7 @@ func (v *Vendor) Shown(num string) []Shown {
 	if s == nil {
 		return nil
 	}
-	return append([]Shown(nil), s.messages[max(len(s.messages)-maxShown, 0):]...)
+	return append([]Shown(nil), s.messages[max(len(s.messages)-v.maxShown, 0):]...)
 }
 
 // screen holds the messages that one phone shows.
@@ -83,11 +83,11 @@ func (v records) show(n number, m Shown) {
 	s.messages = append(s.messages, m)
 	v.put(shownKey(n, s.next), m)
 	s.next++
-	if s.next > maxShown {
-		v.remove(shownKey(n, s.next-maxShown-1))
+	if s.next > int64(v.maxShown) {
+		v.remove(shownKey(n, s.next-int64(v.maxShown)-1))
 	}
-	if len(s.messages) > 2*maxShown { // at twice the limit, so that the list is copied rarely
-		s.messages = append([]Shown(nil), s.messages[maxShown:]...)
+	if len(s.messages) > 2*v.maxShown { // at twice the limit, so that the list is copied rarely
+		s.messages = append([]Shown(nil), s.messages[v.maxShown:]...)
 	}
 	v.notify()
 }
@@ -99,7 +99,7 @@ func (v records) shown(n number, id string) *Shown {
 	if s == nil {
 		return nil
 	}
-	for i := len(s.messages) - 1; i >= max(len(s.messages)-maxShown, 0); i-- {
+	for i := len(s.messages) - 1; i >= max(len(s.messages)-v.maxShown, 0); i-- {
 		if s.messages[i].ID == id {
 			return &s.messages[i]
 		}

@@ -32,6 +32,9 @@ type Options struct {
 	// some hundred bytes of memory. A message that is no longer in the ledger gets no receipts, and a
 	// second copy of it counts as a new message.
 	Ledger int
+	// Shown is how many of the newest messages the phone of a number shows; 0 means 1,000. Of an older message the
+	// phone knows nothing any more, so that it cannot read votes and sealed edits of it.
+	Shown int
 }
 
 // Vendor is a simulated messaging network: the vendor's servers and all phones. Its methods
@@ -119,6 +122,7 @@ type core struct {
 	pairings      map[string]*pairing // by the companion's identity key
 	conns         map[*conn]struct{}
 	ledger        ledger
+	maxShown      int // see Options.Shown
 	screens       map[number]*screen
 	groups        map[string]*group // by id
 	channelsByID  map[string]*channel
@@ -178,6 +182,7 @@ func newVendor(opts Options) *Vendor {
 		archives:      make(map[number]*archive),
 		guarded:       make(map[number]bool),
 		ledger:        ledger{limit: cmp.Or(opts.Ledger, defaultLedger)},
+		maxShown:      cmp.Or(opts.Shown, defaultShown),
 		passkeyFaults: make(map[number]PasskeyFault),
 	}
 	if c.log == nil {

@@ -27,6 +27,7 @@ type cli struct {
 	Listen  string `default:"127.0.0.1:7443" help:"Address of the vendor, TLS (${default})."`
 	Control string `default:"127.0.0.1:7444" help:"Address of the control interface (${default})."`
 	State   string `default:"./data/vendorsim" placeholder:"DIR" help:"Directory of accounts, phones, ledger (${default})."`
+	Shown   int    `default:"1000" help:"How many messages each phone shows (${default})."`
 	Verbose bool   `help:"Log to standard error."`
 }
 
@@ -47,7 +48,7 @@ func (c *cli) run(ctx context.Context) error {
 	if c.Verbose {
 		log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	}
-	v, err := vendorsim.Open(vendorsim.Options{Dir: c.State, Log: log})
+	v, err := vendorsim.Open(vendorsim.Options{Dir: c.State, Log: log, Shown: c.Shown})
 	if err != nil {
 		return err
 	}

@@ -85,10 +85,21 @@ func (j *judging) left(d deed, a Action) {
 	case a.Status == "queued" || a.Status == "sending":
 		j.report(Unfinished, a.ID, "the %s is %s", a.Kind, a.Status)
 	case a.Status != "sent":
-		j.report(WrongEnd, a.ID, "the %s is %s", a.Kind, a.Status)
+		if !j.cameTooLate(d, a) {
+			j.report(WrongEnd, a.ID, "the %s is %s", a.Kind, a.Status)
+		}
 	case !there || deedOf(d.message, v) != d || v.Target != a.About || v.Unreadable:
 		j.report(SentUnread, a.ID, "the %s %q is sent, and no phone decrypted it", a.Kind, a.Text)
 	}
+}
+
+// editsTaken is for how long after a message apps take edits of it, in milliseconds.
+const editsTaken = 20 * 60 * 1000
+
+// cameTooLate tells that an edit was given up because no app would have taken it any more.
+func (j *judging) cameTooLate(d deed, a Action) bool {
+	ended := a.Status == "expired" || a.Status == "failed" && a.Failure == "UNCONFIRMED"
+	return a.Kind == "edit" && ended && a.Ended >= j.messages[d.message].SentAt+editsTaken
 }
 
 // arrived returns what the vendor has of an action.

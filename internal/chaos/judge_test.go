@@ -273,6 +273,33 @@ func starry() chaos.Evidence {
 	return e
 }
 
+// An edit may be given up when no app takes it any more, and not before.
+func TestEditMayComeTooLate(t *testing.T) {
+	const sent, window = 1_000_000, 20 * 60 * 1000
+	for name, want := range map[string]struct {
+		status, failure string
+		ended           int64
+		broken          int
+	}{
+		"too late":      {"expired", "", sent + window, 0},
+		"too late once": {"failed", "UNCONFIRMED", sent + window + 1, 0},
+		"too early":     {"expired", "", sent + window - 1, 1},
+		"refused":       {"failed", "NETWORK_REJECTED", sent + window, 1},
+	} {
+		e := innocent()
+		act := &chaos.Act{Message: "m1", Kind: "edit", Text: "b1~1"}
+		e.Calls = append(e.Calls, chaos.Call{Act: act}, chaos.Call{Acted: act})
+		e.State.Messages[0].SentAt = sent
+		e.State.Actions = append(e.State.Actions, chaos.Action{
+			ID: "a4", Device: "dev", Chat: "+2", Direction: "outbound", Status: want.status, Failure: want.failure,
+			NetworkID: "N7", About: "N1", Kind: "edit", Text: "b1~1", Ended: want.ended,
+		})
+		if found := chaos.Judge(e); len(found) != want.broken {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
+
 // Stars have no id on the network, and are compared by what was done.
 func TestStarsAreJudged(t *testing.T) {
 	again := starry() // the gateway was killed, so that it sent the star twice, and was asked twice

@@ -309,7 +309,8 @@ func startVendor(t *testing.T, bin, dir string) *vendor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(bin, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--state", dir)
+	cmd := exec.Command(bin, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--state", dir,
+		"--shown", "1000000") // a vote is judged that a device sends hours after the poll
 	cmd.Stdout, cmd.Stderr = in, os.Stderr
 	p, err := launch(cmd)
 	if err != nil {

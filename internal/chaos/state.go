@@ -47,6 +47,8 @@ type Message struct {
 
 	FrameLeft bool // if false for a message that has ended, its unit was refunded
 
+	SentAt int64 // milliseconds; when it was accepted, if it was not sent
+
 	N     int64 // its place among the messages and actions of its chat
 	Shows Shows // what actions have made of it
 }
@@ -79,13 +81,14 @@ type Poll struct {
 
 // Action is a row of the message table that acts on another message.
 type Action struct {
-	ID, Device, Chat, Direction, Status, NetworkID string
+	ID, Device, Chat, Direction, Status, Failure, NetworkID string
 
 	About string // id on the network of the message
 	Kind  string // as the vendor's ledger names it
 	Text  string // as in Act; of a received vote, the hash of the option
 	N     int64  // as in Message
 	Phone bool   // the owner did it on the phone
+	Ended int64  // milliseconds; when sending it was done or given up
 }
 
 // editMark begins what an edit adds to a text, so that the text as it was written remains known.
@@ -206,14 +209,15 @@ func whereWorkspace(workspace string) string {
 }
 
 const messageColumns = `id, device_id, chat_id, direction, status, error_code, network_id, body, frame_left, media_id,
-	n, about, type, extra, state, source`
+	n, about, type, extra, state, source, CASE WHEN sent_at > 0 THEN sent_at ELSE created_at END, finished_at`
 
 // scanMessage reads a message or an action.
 func (s *State) scanMessage(r *sql.Rows) error {
 	var m Message
 	var about, kind, extra, state, source string
+	var ended int64
 	err := r.Scan(&m.ID, &m.Device, &m.Chat, &m.Direction, &m.Status, &m.Failure, &m.NetworkID, &m.Body, &m.FrameLeft,
-		&m.File, &m.N, &about, &kind, &extra, &state, &source)
+		&m.File, &m.N, &about, &kind, &extra, &state, &source, &m.SentAt, &ended)
 	var more struct {
 		Poll Poll `json:"poll"`
 	}
@@ -225,8 +229,9 @@ func (s *State) scanMessage(r *sql.Rows) error {
 	}
 	if about != "" {
 		s.Actions = append(s.Actions, Action{
-			m.ID, m.Device, m.Chat, m.Direction, m.Status, m.NetworkID, about, kind,
-			cmp.Or(m.Body, strings.Join(more.Poll.Options, ",")), m.N, source == "phone",
+			ID: m.ID, Device: m.Device, Chat: m.Chat, Direction: m.Direction, Status: m.Status, Failure: m.Failure,
+			NetworkID: m.NetworkID, About: about, Kind: kind, Text: cmp.Or(m.Body, strings.Join(more.Poll.Options, ",")),
+			N: m.N, Phone: source == "phone", Ended: ended,
 		})
 		return err
 	}
