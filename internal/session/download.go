@@ -107,6 +107,9 @@ func (e *Engine) download(ctx context.Context, s network.Session, row store.Medi
 		return settled(err)
 	case postern.ReasonOf(err) == postern.ResourceLimit:
 		return e.giveUp(ctx, row, true, noRoom(err))
+	case isUnstored(err): // the network is not to blame
+		e.log.WarnContext(ctx, "a received file is not stored; it will be downloaded again", "media", row.ID, "error", err)
+		return e.db.Media.Postpone(ctx, row, e.db.Now().Add(storageWait))
 	case errors.Is(err, errPanicked):
 		return e.giveUp(ctx, row, false, "the file cannot be processed")
 	case errors.Is(err, network.ErrMediaTooLarge):
@@ -126,17 +129,18 @@ func (e *Engine) download(ctx context.Context, s network.Session, row store.Medi
 func (e *Engine) receiveFile(ctx context.Context, s network.Session, row store.MediaRow, source []byte) error {
 	room, err := e.db.Blobs.Storage(ctx, row.WorkspaceID)
 	if err = cmp.Or(err, room.Check(min(row.Size, postern.MaxMedia))); err != nil {
-		return err
+		return ofStorage(err)
 	}
 	f, err := e.library.Scratch()
 	if err != nil {
-		return err
+		return ofStorage(err)
 	}
 	defer library.Discard(f)
 	if err := s.Download(ctx, source, f); err != nil {
 		return err
 	}
-	return e.library.Keep(ctx, row.WorkspaceID, f, func(file postern.Media) error { return e.keep(ctx, row, file) })
+	keep := func(file postern.Media) error { return e.keep(ctx, row, file) }
+	return ofStorage(e.library.Keep(ctx, row.WorkspaceID, f, keep))
 }
 
 // noRoom returns why a file is not stored, for users.

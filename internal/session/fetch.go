@@ -186,8 +186,16 @@ type unstored struct{ error }
 
 // blame tells errors of this server, which pass, from those of the source and of the file.
 func (s *source) blame(err error) error {
+	if s.failed {
+		return err
+	}
+	return ofStorage(err)
+}
+
+// ofStorage makes an error of the storage one that passes.
+func ofStorage(err error) error {
 	_, known := errors.AsType[*postern.Error](err)
-	if err == nil || s.failed || isUnrecorded(err) || known && postern.ReasonOf(err) != postern.Unavailable {
+	if err == nil || isUnrecorded(err) || known && postern.ReasonOf(err) != postern.Unavailable {
 		return err
 	}
 	return unstored{err}

@@ -83,6 +83,37 @@ func TestReceivedFileWithoutRoomIsFetchedLater(t *testing.T) {
 	})
 }
 
+// While the storage of this server is away, received files wait, however long that takes.
+func TestReceivedFileWaitsForTheStorage(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		files := filepath.Join(w.dir, "media")
+		move := func(from, to string) {
+			t.Helper()
+			if err := os.Rename(from, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		move(files, files+".away")
+		if err := os.WriteFile(files, nil, 0o600); err != nil { // so that no directory takes its place
+			t.Fatal(err)
+		}
+		id := w.declared(5)
+		w.settle(6 * time.Hour)
+		if file := w.received(d, id); file.Status != postern.MediaPending {
+			t.Errorf("without a storage the file is %+v", file)
+		}
+		if err := os.Remove(files); err != nil {
+			t.Fatal(err)
+		}
+		move(files+".away", files)
+		w.settle(2 * time.Minute)
+		if file := w.received(d, id); file.Status != postern.MediaReady {
+			t.Errorf("with its storage the file is %+v", file)
+		}
+	})
+}
+
 // A file at a URL for which there is no room ends its message, or is refused at once.
 func TestFileAtAURLWithoutRoomEndsItsMessage(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
