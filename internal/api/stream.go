@@ -112,13 +112,17 @@ func (k keyWatch) wait(ctx context.Context, s *stream, changes listener) bool {
 	return ctx.Err() == nil && s.keepAlive(k.streams.pulse)
 }
 
-// until is the time to the next heartbeat or to the end of the key, whichever comes first.
+// until is the time to the next heartbeat or to the end of the key, whichever comes first. The key ends by the clock of
+// the database, which may be behind that of this server.
 func (k keyWatch) until(beat time.Time) time.Duration {
 	if end := k.request.caller.Key.ExpiresAt; end != 0 && end.Std().Before(beat) {
-		beat = end.Std()
+		return max(time.Until(end.Std()), min(clockWait, time.Until(beat)))
 	}
 	return time.Until(beat)
 }
+
+// clockWait is how long a stream waits for the clock of the database at a time.
+const clockWait = 250 * time.Millisecond
 
 // keepAlive sends a heartbeat if it is time for one, and is false when the reader has left.
 func (s *stream) keepAlive(pulse time.Duration) bool {
