@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,7 +22,7 @@ func (e StatusError) Error() string {
 
 // Fetch reads the file at a URL, which must be one that CheckURL allows, as must each URL to
 // which it redirects. The caller closes the file. The error is a StatusError if the server
-// responds with another status than 200.
+// responds with another status than 200, and a RedirectError if it redirects to what is not fetched.
 func (c *Client) Fetch(ctx context.Context, url string) (io.ReadCloser, error) {
 	if err := c.CheckURL(url); err != nil {
 		return nil, err
@@ -52,12 +51,20 @@ func (c *Client) Fetch(ctx context.Context, url string) (io.ReadCloser, error) {
 	return fetched{res.Body, end}, nil
 }
 
+// RedirectError says why a redirection was not followed. It names no address.
+type RedirectError string
+
+func (e RedirectError) Error() string { return string(e) }
+
 func (c *Client) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return errors.New("the server redirects too often")
+		return RedirectError("the server redirects too often")
 	}
 	req.Header.Del("Referer") // the URL before may contain a secret
-	return c.CheckURL(req.URL.String())
+	if err := c.CheckURL(req.URL.String()); err != nil {
+		return RedirectError("the server redirects to a URL that is not allowed: " + err.Error())
+	}
+	return nil
 }
 
 // fetched is a file that is being read.

@@ -214,6 +214,9 @@ func isPermanent(err error) bool {
 	if p, ok := errors.AsType[*postern.Error](err); ok {
 		return p.Reason != postern.Unavailable
 	}
+	if _, ok := errors.AsType[egress.RedirectError](err); ok {
+		return true
+	}
 	return errors.Is(err, errPanicked) || egress.IsBlocked(err)
 }
 
@@ -225,6 +228,9 @@ func reasonOf(err error) string {
 	}
 	if p, ok := errors.AsType[*postern.Error](err); ok {
 		return p.Error()
+	}
+	if redirect, ok := errors.AsType[egress.RedirectError](err); ok {
+		return redirect.Error()
 	}
 	if egress.IsBlocked(err) {
 		return "the address is not public"

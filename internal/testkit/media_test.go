@@ -275,6 +275,13 @@ func TestFilesAtURLsAreFetched(t *testing.T) {
 		c.AwaitMessage(slow.ID, postern.Read)
 		c.AwaitMessage(behind.ID, postern.Read)
 		c.AwaitMessage(moved.ID, postern.Delivered)
+		mux.HandleFunc("/ftp", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "ftp://example.com/offer.txt", http.StatusFound)
+		})
+		elsewhere := c.AwaitMessage(ask(reader, srv.URL+"/ftp").ID, postern.Failed)
+		if !strings.Contains(elsewhere.Error.Detail, "redirects to a URL that is not allowed") {
+			t.Errorf("the message with a redirection failed with %+v", elsewhere.Error)
+		}
 		gone := ask(reader, srv.URL+"/gone")
 		if m := c.AwaitMessage(gone.ID, postern.Failed); m.Error.Code != postern.MediaUnusable ||
 			!strings.Contains(m.Error.Detail, "404") {
