@@ -127,6 +127,9 @@ func (c Content) IsStar() bool { return c.Kind == KindStar && c.Text != "" }
 // returns false if the action has no effect, such as an edit by somebody who is not the sender.
 func (m *Message) Apply(a Message) (EventType, bool) {
 	at := cmp.Or(a.SentAt, a.CreatedAt)
+	if m.hasNewer(a, at) {
+		return "", false
+	}
 	switch own := m.isBy(a); a.Content.Kind {
 	case KindReaction:
 		m.react(Reaction{From: a.From, FromLID: a.actor(), Emoji: a.Content.Text, At: at})
@@ -154,6 +157,26 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 		return m.star(a.Content.IsStar(), at)
 	default:
 		return "", false
+	}
+}
+
+// hasNewer reports whether m has a later reaction or vote of the contact who sent a, which was received late. The times
+// of both are those of the network.
+func (m *Message) hasNewer(a Message, at Time) bool {
+	if a.Direction != Inbound {
+		return false
+	}
+	switch a.Content.Kind {
+	case KindReaction:
+		return slices.ContainsFunc(m.State.Reactions, func(o Reaction) bool {
+			return o.At > at && isSame(o.From, o.FromLID, a.From, a.actor())
+		})
+	case KindVote:
+		return slices.ContainsFunc(m.State.Votes, func(o Vote) bool {
+			return o.At > at && isSame(o.From, o.FromLID, a.From, a.actor())
+		})
+	default:
+		return false
 	}
 }
 

@@ -142,6 +142,30 @@ func TestVotesAreCountedByPerson(t *testing.T) {
 	}
 }
 
+// What a contact did earlier and is received late does not undo what they have done since.
+func TestLateVotesAndReactionsChangeNothing(t *testing.T) {
+	t.Parallel()
+	m := mine()
+	m.Content = poll("?", "a", "b")
+	act := func(kind Kind, at Time, what string) bool {
+		a := by(Inbound, kind, what)
+		if a.SentAt = at; kind == KindVote {
+			a.Content.Poll = &Poll{Options: []string{HashOfOption(what)}}
+		}
+		_, done := m.Apply(a)
+		return done
+	}
+	for _, kind := range []Kind{KindVote, KindReaction} {
+		if !act(kind, 2000, "b") || act(kind, 1000, "a") || !act(kind, 2000, "b") {
+			t.Errorf("%s: the earlier one counts, or one of the same second does not", kind)
+		}
+	}
+	if len(m.State.Votes) != 1 || m.State.Votes[0].Options[0] != "b" || len(m.State.Reactions) != 1 ||
+		m.State.Reactions[0].Emoji != "b" {
+		t.Errorf("the message has %+v", m.State)
+	}
+}
+
 func TestOneEmojiIsAReaction(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
