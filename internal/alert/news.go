@@ -62,6 +62,10 @@ func sentence(a alerts.Alert) string {
 		if reason, unverified := strings.CutPrefix(a.Detail, alerts.Unverified+", "); unverified {
 			return fmt.Sprintf("Webhook endpoint %s did not answer the challenge: %s", name, reason)
 		}
+		if a.Detail == alerts.Verifying {
+			return fmt.Sprintf("Webhook endpoint %s is being verified; nothing is delivered until it has answered the "+
+				"challenge", name)
+		}
 		return fmt.Sprintf("Webhook endpoint %s is disabled: %s", name, a.Detail)
 	case alerts.MessagesWaiting:
 		return fmt.Sprintf("Messages of device %s have been waiting for long, although it is connected", name)

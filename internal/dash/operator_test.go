@@ -222,7 +222,9 @@ func TestOperatorGivesAWorkspaceFiguresOfItsOwnAndTakesThemBack(t *testing.T) {
 			t.Errorf("%v is answered %d", form, p.status)
 		}
 	}
-	outdated := url.Values{"messages": {"1"}, "devices": {""}, "seen": {stateOf(postern.Limits{})}}
+	outdated := url.Values{"messages": {"many"}, "devices": {""}, "seen": {stateOf(postern.Limits{})}}
+	c.sees(c.post(path+"/limits", outdated), `name="seen" value="`+outdated.Get("seen")+`"`) // it is still outdated
+	outdated.Set("messages", "1")
 	c.sees(c.want(c.post(path+"/limits", outdated), http.StatusUnprocessableEntity, ""), "Somebody else has changed this")
 	if l := limits(); *l.Devices != 3 {
 		t.Errorf("an outdated form has changed the figures: %+v", l)

@@ -408,6 +408,8 @@ func (d workspaces) limitsRefused(w http.ResponseWriter, r *http.Request, v visi
 	return d.showAs(w, r, v, http.StatusUnprocessableEntity, func(p *page.WorkspaceView) {
 		if outdated {
 			p.Problem = word(err.Error()) + "."
+		} else {
+			p.Seen = r.PostFormValue("seen")
 		}
 		for i, f := range p.Limits {
 			p.Limits[i].Field = page.Field{Value: r.PostFormValue(f.Name), Error: wrong[f.Name]}

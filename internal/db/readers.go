@@ -24,7 +24,7 @@ func ReadFor(ctx context.Context, workspace string) context.Context {
 // KeepTurn returns a context of [ReadFor] for a request that works on with what it has
 // read: the turn that its first list takes lasts until end is called, which may be done
 // more than once. The context belongs to one goroutine, which must not wait for anything
-// but the database meanwhile.
+// but the database meanwhile, or call [EndTurn] before it does.
 func KeepTurn(ctx context.Context) (kept context.Context, end func()) {
 	t := &turn{}
 	return context.WithValue(ctx, turnKey{}, t), t.end

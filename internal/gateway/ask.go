@@ -121,7 +121,7 @@ func (g Messages) AskHistory(
 		return asked, err
 	}
 	_, err = askOnce[struct{}](ctx, g.core, c, id, nil, AskHistory, func() (in HistoryInput, err error) {
-		to, err := g.chatIn(ctx, c.Workspace(), chat)
+		to, err := g.chatIn(ctx, c.Workspace(), id, chat)
 		if err != nil {
 			return in, err
 		}

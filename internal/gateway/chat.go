@@ -70,7 +70,7 @@ func (g Chats) Get(
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return one, err
 	}
-	if chat, err = g.chatIn(ctx, c.Workspace(), chat); err != nil {
+	if chat, err = g.chatIn(ctx, c.Workspace(), id, chat); err != nil {
 		return one, err
 	}
 	return g.chats().Get(ctx, c.Workspace(), id, chat, g.time())
@@ -86,7 +86,7 @@ func (g Chats) Note(
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return n, err
 	}
-	if chat, err = g.chatIn(ctx, c.Workspace(), chat); err != nil {
+	if chat, err = g.chatIn(ctx, c.Workspace(), id, chat); err != nil {
 		return n, err
 	}
 	return g.chats().Note(ctx, c.Workspace(), id, chat)
@@ -122,7 +122,7 @@ func (g Chats) notable(ctx context.Context, c access.Caller, id postern.DeviceID
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return "", err
 	}
-	chat, err := g.chatIn(ctx, c.Workspace(), chat)
+	chat, err := g.chatIn(ctx, c.Workspace(), id, chat)
 	if err != nil {
 		return "", err
 	}
@@ -130,14 +130,24 @@ func (g Chats) notable(ctx context.Context, c access.Caller, id postern.DeviceID
 	return chat, err
 }
 
-// chatIn reads the id of a chat from a request. The chat of a person whose number became known is found by its id from
-// before that, too.
-func (g *core) chatIn(ctx context.Context, ws postern.WorkspaceID, text string) (string, error) {
+// chatIn reads the id of a chat of a device from a request. The chat of a person whose number became known is found by
+// its id from before that, too. While its messages move to the other chat, it is still itself.
+func (g *core) chatIn(
+	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, text string,
+) (string, error) {
 	chat, err := postern.ParseChat(text)
 	if err != nil {
 		return "", noChat()
 	}
-	return g.chatOf(ctx, ws, chat)
+	now, err := g.chatOf(ctx, ws, chat)
+	if err != nil || now == chat {
+		return chat, err
+	}
+	moves, err := g.chats().Moves(ctx, id, chat)
+	if moves {
+		return chat, err
+	}
+	return now, err
 }
 
 func noChat() error { return postern.Errorf(postern.NotFound, "the device has no such chat") }
@@ -154,7 +164,7 @@ func (g Chats) MarkRead(
 	if err != nil {
 		return one, err
 	}
-	if chat, err = g.chatIn(ctx, c.Workspace(), chat); err != nil {
+	if chat, err = g.chatIn(ctx, c.Workspace(), id, chat); err != nil {
 		return one, err
 	}
 	if one, err = g.maybeEmpty(ctx, c, id, chat); err != nil {
@@ -230,7 +240,7 @@ func (g Chats) change(
 	if _, err := g.devices().get(ctx, c, id); err != nil {
 		return one, err
 	}
-	if in.ChatID, err = g.chatIn(ctx, c.Workspace(), in.ChatID); err != nil {
+	if in.ChatID, err = g.chatIn(ctx, c.Workspace(), id, in.ChatID); err != nil {
 		return one, err
 	}
 	if !postern.IsDirect(in.ChatID) && !postern.IsGroup(in.ChatID) {

@@ -276,11 +276,11 @@ func (g Contacts) Type(
 		return err
 	}
 	_, err := askOnce[struct{}](ctx, g.core, c, id, nil, ShowTyping, func() (ContactInput, error) {
-		to, err := postern.ParseChat(chat)
-		if err != nil || !postern.IsDirect(to) && !postern.IsGroup(to) {
-			return ContactInput{}, postern.Errorf(postern.NotFound, "there is no such chat")
+		to, err := g.chatIn(ctx, c.Workspace(), id, chat)
+		if err == nil && !postern.IsDirect(to) && !postern.IsGroup(to) {
+			err = noChat()
 		}
-		return ContactInput{ChatID: to, Typing: t}, nil
+		return ContactInput{ChatID: to, Typing: t}, err
 	})
 	return err
 }

@@ -247,7 +247,7 @@ func (o *Attempt) countFailure(t *db.Tx) error {
 			since = (SELECT coalesce(max(position), 0) FROM event)
 		WHERE id = $1 AND status = 'active' AND ($2 <> '' OR failures >= $3
 			AND failing_since <= $4 AND verified_at <= $4)`,
-		o.EndpointID, o.Disable, disableFailures, o.Ended.Add(-disableAfter))
+		o.EndpointID, o.Disable, DisableFailures, o.Ended.Add(-disableAfter))
 	if err != nil || n == 0 {
 		return err
 	}

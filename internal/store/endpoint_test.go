@@ -159,7 +159,7 @@ func TestFailuresAtTheOldURLDisableNothing(t *testing.T) {
 			}
 			failed.Number++
 		}
-		for n := 1; n < disableFailures; n++ {
+		for n := 1; n < DisableFailures; n++ {
 			attempt(n)
 		}
 		moved := testNow.Add(2 * disableAfter)
@@ -168,9 +168,9 @@ func TestFailuresAtTheOldURLDisableNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		failed.At, failed.Ended = moved, moved
-		attempt(disableFailures - 1) // begun before the move
+		attempt(DisableFailures - 1) // begun before the move
 		failed.URL = "https://example.com/new"
-		attempt(disableFailures)
+		attempt(DisableFailures)
 		if got := db.mustEndpoint(t, e.ID); got.Status != postern.EndpointActive {
 			t.Errorf("the new URL was verified, and the endpoint is %s (%s)", got.Status, got.StatusReason)
 		}

@@ -176,7 +176,8 @@ var ErrSettled = errors.New("the file is not pending")
 // ResourceLimit if the workspace has no room for the blob of a file that is ready, and
 // [ErrSettled] if the file was removed meanwhile.
 func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	failed := 0
+	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if err := checkStorage(t, m); err != nil {
 			return err
 		}
@@ -192,18 +193,28 @@ func (s Media) Settle(ctx context.Context, m MediaRow, now postern.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(failWithFile(t, m, now), wakeSenders(t, m.ID)); err != nil || m.MessageID == "" {
+		if failed, err = failWithFile(t, m, now); err != nil {
+			return err
+		}
+		if err := wakeSenders(t, m.ID); err != nil || m.MessageID == "" {
 			return err
 		}
 		return recordSettled(t, m, now)
 	}))
+	for err == nil && failed == purgeChunk {
+		err = s.db.Do(ctx, db.Func(func(t *db.Tx) (err error) {
+			failed, err = failWithFile(t, m, now)
+			return err
+		}))
+	}
+	return err
 }
 
-// failWithFile ends the messages that wait for a file that has failed. If there are very many, their devices end the
-// others when they are to be sent.
-func failWithFile(t *db.Tx, m MediaRow, now postern.Time) error {
+// failWithFile ends messages that wait for a file that has failed, and returns how many, at most [purgeChunk]. Only what
+// is queued can be finished, so scheduled messages are queued first.
+func failWithFile(t *db.Tx, m MediaRow, now postern.Time) (int, error) {
 	if m.Status != postern.MediaFailed {
-		return nil
+		return 0, nil
 	}
 	var failed []FinishOutbound
 	err := t.Rows(`UPDATE message SET status = 'queued' WHERE id IN (SELECT id FROM message WHERE media_id = $1
@@ -218,9 +229,9 @@ func failWithFile(t *db.Tx, m MediaRow, now postern.Time) error {
 			return err
 		})
 	if err != nil || len(failed) == 0 {
-		return err
+		return 0, err
 	}
-	return db.WriteNow(t, failed...)
+	return len(failed), db.WriteNow(t, failed...)
 }
 
 // wakeSenders wakes the devices that have messages with a file to send.

@@ -190,7 +190,7 @@ func (s Nodes) ClaimEndpoints(
 	return mine, err
 }
 
-// Devices returns the devices that a server owns. None of them is lost.
+// Devices returns the devices that a server owns. It does not tell whether their last owner was given up.
 func (s Nodes) Devices(ctx context.Context, n Node) (list []Claim, err error) {
 	err = s.db.Rows(ctx, `SELECT id, status FROM device WHERE owner = $1`, []any{n.ID}, func(r *sql.Rows) error {
 		var c Claim

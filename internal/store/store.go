@@ -281,7 +281,7 @@ const (
 	// An endpoint is disabled after this long without a success and at least this many
 	// failed attempts.
 	disableAfter    = 120 * time.Hour
-	disableFailures = 10
+	DisableFailures = 10
 )
 
 // look reads one row of figures about a part of a table, which takes longer than

@@ -5,6 +5,7 @@ package alerts
 import (
 	"context"
 	"database/sql"
+	"strconv"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -66,17 +67,26 @@ func wrong(one string) string {
 	UNION ALL SELECT 'phone-unseen', d.id, d.workspace_id, w.name, d.name, '', d.phone_seen_at` + device + `
 		AND d.phone_unseen_at > 0 AND d.status = 'connected'
 	UNION ALL SELECT 'endpoint-failing', e.id, e.workspace_id, w.name, e.description, '', e.failing_since` + endpoint + `
-		WHERE e.status = 'active' AND e.failing_since > 0
+		WHERE e.failing_since > 0 AND (e.status = 'active' OR e.status = 'pending' AND e.failures > 0
+		AND e.failures < ` + disableFailures + `)
 	UNION ALL SELECT 'endpoint-disabled', e.id, e.workspace_id, w.name, e.description,
 		CASE e.status WHEN 'pending' THEN '` + Verifying + `' WHEN 'failed' THEN '` + Unverified + `, ' || e.status_reason
-		ELSE e.status_reason END, CASE WHEN e.failing_since > 0 THEN e.failing_since ELSE e.created_at END` + endpoint + `
-		WHERE e.status IN ('disabled', 'failed') OR e.status = 'pending' AND e.failing_since > 0
+		ELSE e.status_reason END, e.failing_since` + endpoint + `
+		WHERE ` + disabled + `
 	UNION ALL SELECT 'messages-waiting', id, workspace_id, called, name, '', waits FROM (
 		SELECT d.id, d.workspace_id, w.name AS called, d.name, (SELECT ` + queuedSince + ` FROM message m
 			WHERE m.device_id = d.id AND m.status IN ` + unsent + ` ORDER BY m.lane, m.n LIMIT 1) AS waits` + device + `
 		AND d.status = 'connected') AS queue WHERE waits < $1
 	LIMIT $2 + 0`
 }
+
+var (
+	disableFailures = strconv.Itoa(store.DisableFailures)
+	// disabled is the condition that an endpoint e gets nothing because it was disabled, or did not answer the challenge
+	// after it had been told to. While it is verified again, only its failures tell that from one that was failing.
+	disabled = `(e.status = 'disabled' OR e.failing_since > 0 AND (e.status = 'failed' OR e.status = 'pending'
+		AND (e.failures = 0 OR e.failures >= ` + disableFailures + `)))`
+)
 
 const (
 	down   = `('connecting', 'disconnected', 'restricted', 'conflict', 'logged_out', 'banned')`

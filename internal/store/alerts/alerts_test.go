@@ -177,13 +177,17 @@ func TestEndpointIsAProblemUntilItIsVerified(t *testing.T) {
 				return tx.Exec(`UPDATE endpoint SET ` + assignments)
 			})))
 		}
-		problem("", 0) // nobody knows yet
+		problem("", 0)
 		check(t, s.Endpoints.FinishHandshake(t.Context(), store.FinishHandshake{
 			EndpointID: e.ID, URL: e.URL, Attempts: 1,
 			Post: store.HandshakePost{EventID: "evt_1", Number: 1, At: now + 5, Ended: now + 6, Reason: "challenge"},
 		}))
 		problem("is unverified, challenge", now+5)
-		set(`status = 'disabled', status_reason = 'failing', failing_since = 7`)
+		set(`status = 'pending', status_reason = ''`)
+		problem("is verifying", now+5)
+		set(`failures = 3`) // it was failing, and not disabled
+		problem("", 0)
+		set(`status = 'disabled', status_reason = 'failing', failing_since = 7, failures = 10`)
 		problem("is failing", 7)
 		set(`status = 'pending', status_reason = ''`)
 		problem("is verifying", 7)

@@ -30,8 +30,7 @@ func (t Table) Health(ctx context.Context, ws postern.WorkspaceID, queues map[po
 	h.Idle -= h.Up + h.Down
 	if err := t.db.Row(ctx, `SELECT coalesce(sum(CASE WHEN status = 'active' THEN 1 ELSE 0 END), 0),
 		coalesce(sum(CASE WHEN status = 'active' AND failing_since > 0 THEN 1 ELSE 0 END), 0),
-		coalesce(sum(CASE WHEN status IN ('disabled', 'failed') OR status = 'pending' AND failing_since > 0 THEN 1
-			ELSE 0 END), 0) FROM endpoint WHERE workspace_id = $1`,
+		coalesce(sum(CASE WHEN `+disabled+` THEN 1 ELSE 0 END), 0) FROM endpoint e WHERE workspace_id = $1`,
 		[]any{ws}, &h.Endpoints, &h.Failing, &h.Disabled); err != nil {
 		return h, err
 	}

@@ -239,6 +239,11 @@ func set(tx *db.Tx, id postern.DeviceID, chat string, s Setting) error {
 		id, chat, archived, muted, s.ReadUntil)
 }
 
+// Moves reports whether the messages of a chat of a device are moving to another chat.
+func (t Table) Moves(ctx context.Context, id postern.DeviceID, chat string) (bool, error) {
+	return t.db.Exists(ctx, `SELECT count(*) FROM chat_join WHERE device_id = $1 AND from_chat = $2`, id, chat)
+}
+
 // current returns the chat that there is now with a person whom the network names by a LID: the number may have become
 // known since the caller looked.
 func current(tx *db.Tx, id postern.DeviceID, chat string) (ours string, err error) {

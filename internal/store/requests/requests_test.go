@@ -154,7 +154,9 @@ func TestWaitingRequestKeepsNoTurn(t *testing.T) {
 				_, _, _ = table.Wait(kept, ws, id) // it ends with the test
 			})
 		}
-		check(t, list(store.ReadFor(ctx, ws)))
+		soon, stop := context.WithTimeout(ctx, time.Minute)
+		defer stop()
+		check(t, list(store.ReadFor(soon, ws)))
 	})
 }
 
