@@ -25,7 +25,10 @@ func (d *Driver) Link(ctx context.Context, host network.LinkHost, number string)
 	}
 	a.cli.PrePairCallback = a.accept
 	a.onSent, a.onReceived = a.sawBundle, a.sawAnswer
-	ended := a.run(ctx, a.handle, a.watch)
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() { a.cancel(end) })()
+	ended := a.run(life, a.handle, a.watch)
 	if ring, ok := a.ring(); ok {
 		ring.Close(context.WithoutCancel(ctx))
 	}
@@ -56,16 +59,17 @@ type attempt struct {
 	passkey chan struct{}                        // closed when the vendor asked for a passkey
 	compare chan *events.PairPasskeyConfirmation // readable when the vendor has accepted the passkey
 	scanned chan struct{}                        // closed when the host accepted the phone that scanned
-	paired  chan struct{}                        // closed when the host stored the link
+	paired  chan struct{}                        // closed when the host stored the link, or could not
 	restart chan struct{}                        // readable when the vendor wants the companion to connect again
 	scan    sync.Once
 	asked   sync.Once
 
 	// The fields below are guarded by conn.mu.
-	account string // its name; "" before a phone has scanned
-	stored  bool
-	bundle  string // id of the stanza sent after a code was entered
-	failure *network.LinkError
+	account  string // its name; "" before a phone has scanned
+	canceled bool   // no phone is accepted any more
+	stored   bool
+	bundle   string // id of the stanza sent after a code was entered
+	failure  *network.LinkError
 }
 
 // handle handles one event of whatsmeow. The new keys are not used before the
@@ -136,10 +140,23 @@ func (a *attempt) accept(jid types.JID, _, _ string) (accepted bool) {
 		return false
 	}
 	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.canceled {
+		return false
+	}
 	a.account = account
-	a.mu.Unlock()
 	close(a.scanned)
 	return true
+}
+
+// cancel ends the attempt. If a phone was accepted, the exchange with it comes to its end first, because the phone may
+// list the companion by then, and nothing else could tell.
+func (a *attempt) cancel(end context.CancelFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.canceled = true; a.account == "" {
+		end()
+	}
 }
 
 // setFailure sets why the attempt fails, before the connection ends.
@@ -160,13 +177,13 @@ func (a *attempt) store(ctx context.Context, evt *events.PairSuccess) {
 	paired := network.Paired{
 		Account: a.prefix + evt.ID.String(), Number: "+" + evt.ID.User, DisplayName: content.Name(evt.BusinessName),
 	}
-	if !a.stores(ctx, paired) {
-		a.fail("store-unavailable", false)
-		return
+	if a.stores(ctx, paired) {
+		a.mu.Lock()
+		a.stored = true
+		a.mu.Unlock()
+	} else {
+		a.setFailure("store-unavailable")
 	}
-	a.mu.Lock()
-	a.stored = true
-	a.mu.Unlock()
 	close(a.paired)
 }
 
