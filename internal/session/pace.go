@@ -117,7 +117,7 @@ func (p *pacer) takeFresh(pace paceNow, n int) time.Duration {
 
 // sendPaced first sends the messages to which no pace applies: repetitions, which
 // were counted before, and replies. Then it sends as many others as the pace
-// allows: those in known chats, then one that starts a chat, which makes that chat
+// allows: those in known chats and in groups, then one that starts a chat, which makes that chat
 // a known one.
 func (l *liveSession) sendPaced(pace paceNow) (tried int, err error) {
 	tried, err = l.sendFree()
@@ -129,9 +129,8 @@ func (l *liveSession) sendPaced(pace paceNow) (tried int, err error) {
 	if tried += n; err != nil || l.stopped() {
 		return tried, err
 	}
-	n, later, err := l.sendKind(store.Fresh, 1, func(m store.QueuedMessage) time.Duration {
-		return l.pacer.take(pace, postern.IsDirect(m.ChatID)) // nobody starts a group or a channel by writing to it
-	})
+	n, later, err := l.sendKind(store.Fresh, 1,
+		func(store.QueuedMessage) time.Duration { return l.pacer.take(pace, true) })
 	l.lookAgain(wait, later)
 	return tried + n, err
 }

@@ -97,6 +97,24 @@ func TestNewChatsHaveAPaceOfTheirOwn(t *testing.T) {
 	})
 }
 
+// Nobody starts a group by writing to it, so its messages do not wait behind those that start chats.
+func TestGroupsDoNotWaitForThePaceOfNewChats(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		w.change(d, paced(20, 1))
+		var fresh []postern.MessageID
+		for _, to := range numbers(3) {
+			fresh = append(fresh, w.send(d, to))
+		}
+		toGroup := w.send(d, "group:120363041234567890")
+		w.settle(time.Second)
+		w.wantMessage(toGroup, postern.Delivered)
+		if got := w.count(fresh, postern.Sent); got != 1 {
+			t.Errorf("%d new chats in the first minute, want 1", got)
+		}
+	})
+}
+
 // Whoever has only called has not written: the first message to them starts a chat.
 func TestCallIsNoMessageForThePace(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

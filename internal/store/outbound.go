@@ -493,7 +493,8 @@ func (s Outbox) queued(ctx context.Context, where string, args ...any) (list []Q
 type ChatKind string
 
 // The kinds of queued messages. Answering: a message from the chat arrived lately. Known: the
-// chat has a message that reached or may have reached the network. Fresh: it has none. A call is no message.
+// chat has a message that reached or may have reached the network, or is not with one person: nobody starts a group or a
+// channel by writing to it. Fresh: neither. A call is no message.
 const (
 	Answering ChatKind = "answering"
 	Known     ChatKind = "known"
@@ -522,10 +523,11 @@ func onNetwork(message string) string {
 func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKind, since postern.Time,
 	except []string, limit int,
 ) (Waiting, error) {
-	where := map[ChatKind]string{ // with a bare EXISTS for Known, SQLite would take another index
+	starts := `(NOT ` + hasMessages() + ` AND (m.chat_id LIKE '+%' OR m.chat_id LIKE 'lid:%'))`
+	where := map[ChatKind]string{
 		Answering: wroteLately(),
-		Known:     `NOT ` + wroteLately() + ` AND NOT NOT ` + hasMessages(), //nolint:dupword // see above
-		Fresh:     `NOT ` + wroteLately() + ` AND NOT ` + hasMessages(),
+		Known:     `NOT ` + wroteLately() + ` AND NOT ` + starts,
+		Fresh:     `NOT ` + wroteLately() + ` AND ` + starts,
 	}[kind]
 	if len(except) == 0 {
 		return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
