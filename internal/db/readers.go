@@ -30,8 +30,8 @@ func KeepTurn(ctx context.Context) (kept context.Context, end func()) {
 	return context.WithValue(ctx, turnKey{}, t), t.end
 }
 
-// EndTurn ends the turn that a context of [KeepTurn] keeps, if it keeps one. Whoever waits for anything but the database
-// calls it before that.
+// EndTurn ends the turn that a context of [KeepTurn] holds, if any. Call it before waiting for anything but the
+// database.
 func EndTurn(ctx context.Context) {
 	if kept, ok := ctx.Value(turnKey{}).(*turn); ok {
 		kept.end()

@@ -141,9 +141,9 @@ func (h *Holder) Join(ctx context.Context) error {
 	return nil
 }
 
-// joined notes a new lease with the devices that this server owns, and reports whether it is stopping. After the first
-// lease of a process, whoever starts the sessions records what their end before that means. After a later one, the
-// connections of the one before it were lost.
+// joined notes a new lease with the devices that this server owns, and reports whether it is stopping. For the
+// first lease of a process, the start of the sessions records that they were interrupted. For a later lease, the devices
+// are marked as lost, because their connections ended with the lease before it.
 func (h *Holder) joined(n store.Node, owned []store.Claim, began time.Time) (quitting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -161,7 +161,7 @@ func TestServerLooksWhatItOwns(t *testing.T) {
 	}
 }
 
-// What only one server does waits for the one that leads. Whoever begins to lead looks for it.
+// Work that only one server may do waits for the leader. A server that becomes the leader looks for it.
 func TestServerThatBeginsToLeadLooksForWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -115,7 +115,7 @@ func TestGroupsDoNotWaitForThePaceOfNewChats(t *testing.T) {
 	})
 }
 
-// Whoever has only called has not written: the first message to them starts a chat.
+// A call does not count as a message: the first message to somebody who has only called starts a chat.
 func TestCallIsNoMessageForThePace(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		d := w.linked()

@@ -233,8 +233,8 @@ func ReadFor(ctx context.Context, ws postern.WorkspaceID) context.Context {
 // [db.KeepTurn].
 func KeepTurn(ctx context.Context) (kept context.Context, end func()) { return db.KeepTurn(ctx) }
 
-// EndTurn ends the turn that a context of [KeepTurn] keeps, if it keeps one. Whoever waits for anything but the database
-// calls it before that.
+// EndTurn ends the turn that a context of [KeepTurn] holds, if any. Call it before waiting for anything but the
+// database.
 func EndTurn(ctx context.Context) { db.EndTurn(ctx) }
 
 // Limits.

@@ -289,7 +289,8 @@ func TestFilesAtURLsAreFetched(t *testing.T) {
 		}
 		var later, held postern.Message
 		lost := map[string]any{
-			"deviceId": d.ID, "to": reader, "type": "document", "media": map[string]any{"url": srv.URL + "/gone", "filename": "offer.txt"},
+			"deviceId": d.ID, "to": reader, "type": "document",
+			"media":  map[string]any{"url": srv.URL + "/gone", "filename": "offer.txt"},
 			"sendAt": postern.TimeOf(time.Now().Add(24 * time.Hour)),
 		}
 		c.Call("POST", "/v1/messages", lost, 202, &later)

@@ -147,15 +147,22 @@ func TestRecipientsAreToldApart(t *testing.T) {
 	})
 }
 
+// endpoint adds an unverified webhook to the first workspace.
+func endpoint(t *testing.T, s *store.Store) postern.Endpoint {
+	t.Helper()
+	e := postern.Endpoint{
+		ID: "whk_1", WorkspaceID: "ws_1", URL: "https://example.com", Events: []string{"*"},
+		Status: postern.EndpointPending, CreatedAt: now, MaxInFlight: 8, Secret: []byte{1},
+	}
+	check(t, s.Endpoints.Create(t.Context(), e, 20, nil))
+	return e
+}
+
 // An endpoint that was disabled is a problem until it has answered the challenge, also while it is verified again and
 // after that has failed.
 func TestEndpointIsAProblemUntilItIsVerified(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store.Store) {
-		e := postern.Endpoint{
-			ID: "whk_1", WorkspaceID: "ws_1", URL: "https://example.com", Events: []string{"*"},
-			Status: postern.EndpointPending, CreatedAt: now, MaxInFlight: 8, Secret: []byte{1},
-		}
-		check(t, s.Endpoints.Create(t.Context(), e, 20, nil))
+		e := endpoint(t, s)
 		problem := func(want string, since postern.Time) {
 			t.Helper()
 			list, err := alerts.Of(s).WrongIn(t.Context(), "ws_1", 0, 10)
@@ -221,11 +228,7 @@ func attempt(t *testing.T, s *store.Store, e postern.Endpoint, outcomes ...poste
 // What an endpoint has not received is what waits for another attempt, and what is no longer attempted, from a time on.
 func TestBacklog(t *testing.T) {
 	onEach(t, func(t *testing.T, s *store.Store) {
-		e := postern.Endpoint{
-			ID: "whk_1", WorkspaceID: "ws_1", URL: "https://example.com", Events: []string{"*"},
-			Status: postern.EndpointPending, CreatedAt: now, MaxInFlight: 8, Secret: []byte{1},
-		}
-		check(t, s.Endpoints.Create(t.Context(), e, 20, nil))
+		e := endpoint(t, s)
 		check(t, s.Endpoints.Activate(t.Context(), e.ID, now))
 		for n := range 5 {
 			at := now.Add(time.Duration(n) * time.Millisecond)

@@ -97,8 +97,8 @@ func (t Table) Endpoints(ctx context.Context, ws postern.WorkspaceID, since post
 		`+sum+`succeeded`+of+`, `+sum+`failed`+of+`, `+last+`succeeded`+one+`, `+last+`failed`+one+`,
 		(SELECT count(*) FROM (SELECT 1 AS one FROM delivery d WHERE d.endpoint_id = e.id AND d.status = 'pending'
 			ORDER BY d.due_at, d.n LIMIT $3 + 0) AS counted)
-		FROM (SELECT *, CASE WHEN status IN ('disabled', 'failed') OR failing_since > 0 THEN 0 ELSE 1 END AS place FROM endpoint
-			WHERE workspace_id = $1 ORDER BY place, created_at, id LIMIT $4 + 0) e
+		FROM (SELECT *, CASE WHEN status IN ('disabled', 'failed') OR failing_since > 0 THEN 0 ELSE 1 END AS place
+			FROM endpoint WHERE workspace_id = $1 ORDER BY place, created_at, id LIMIT $4 + 0) e
 		ORDER BY e.place, e.created_at, e.id`,
 		[]any{ws, since, MostWaiting, MostStates, since.Add(-24 * time.Hour)}, func(r *sql.Rows) error {
 			var s EndpointState

@@ -61,7 +61,8 @@ func (t Table) Posted(ctx context.Context, ws postern.WorkspaceID, url []byte, a
 		at = 0
 	}
 	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
-		return tx.Exec(`UPDATE alert_url SET failed_at = CASE WHEN $4 <> '' AND failed_at > 0 THEN failed_at ELSE CAST($3 AS BIGINT) END,
+		return tx.Exec(`UPDATE alert_url SET
+			failed_at = CASE WHEN $4 <> '' AND failed_at > 0 THEN failed_at ELSE CAST($3 AS BIGINT) END,
 			reason = $4 WHERE workspace_id = $1 AND url = $2 AND reason <> $4`, ws, url, at, reason)
 	}))
 }
