@@ -292,6 +292,7 @@ func TestAPersonIsErased(t *testing.T) {
 		c := k.Workspace("growth")
 		hooks := c.Receive("message.received", "message.canceled")
 		d := c.Link(phone)
+		c.Call("PATCH", path(d, ""), map[string]any{"receive": map[string]any{"status": true}}, 200, nil)
 		g, chat := newGroup(t, k, ann, phone)
 		said := map[string]any{}
 		for i, say := range []func() (string, error){
@@ -306,6 +307,9 @@ func TestAPersonIsErased(t *testing.T) {
 				return k.Vendor.WriteInGroup(t.Context(), g.ID, ann, vendorsim.Content{
 					Type: vendorsim.TypeText, Body: "secret in the group",
 				})
+			},
+			func() (string, error) {
+				return k.Vendor.Status().Post(t.Context(), ann, vendorsim.Content{Type: vendorsim.TypeText, Body: "secret post"}, phone)
 			},
 			func() (string, error) { return k.Vendor.Send(t.Context(), phone, customer, "stays") },
 		} {
@@ -345,7 +349,7 @@ func TestAPersonIsErased(t *testing.T) {
 		if _, err := k.Vendor.Send(t.Context(), phone, ann, "again"); err != nil {
 			t.Fatal(err)
 		}
-		again := members(t, hooks.AwaitCount(postern.MessageReceived, 4)[3], "message")
+		again := members(t, hooks.AwaitCount(postern.MessageReceived, 5)[4], "message")
 		if again["contactId"] == id || again["contactId"] == nil {
 			t.Errorf("the person is %v again", again["contactId"])
 		}
@@ -353,8 +357,10 @@ func TestAPersonIsErased(t *testing.T) {
 			got := textsOf(c, "?chatId="+url.QueryEscape(ann))
 			return got == "again", got
 		})
-		if got := textsOf(c, "?chatId="+url.QueryEscape(chat)); got != "" {
-			t.Errorf("the group has %q", got)
+		for _, written := range []string{chat, postern.StatusChat} {
+			if got := textsOf(c, "?chatId="+url.QueryEscape(written)); got != "" {
+				t.Errorf("%s has %q", written, got)
+			}
 		}
 	})
 }

@@ -195,8 +195,12 @@ func (t Table) remove(ctx context.Context, s *store.Store, e erasing, hurry bool
 	if err != nil {
 		return false, err
 	}
-	groups, err := t.removeFromGroups(ctx, s, e, hurry)
-	if left = direct || groups; err != nil || left {
+	groups, err := t.removeWritten(ctx, s, e, hurry, "group:", "group;")
+	if err != nil {
+		return false, err
+	}
+	posts, err := t.removeWritten(ctx, s, e, hurry, postern.StatusChat, postern.StatusChat+";")
+	if left = direct || groups || posts; err != nil || left {
 		return left, err
 	}
 	return false, t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
@@ -252,14 +256,17 @@ func cancel(ctx context.Context, s *store.Store, ws postern.WorkspaceID, ids []s
 	return nil
 }
 
-// removeFromGroups removes what a person wrote in groups, and what it confirmed there.
-func (t Table) removeFromGroups(ctx context.Context, s *store.Store, e erasing, hurry bool) (left bool, err error) {
-	chat, after := "group:", int64(0)
+// removeWritten removes what a person wrote in the chats whose ids are from one up to another: in groups, or as status
+// posts. It also removes what the person confirmed there.
+func (t Table) removeWritten(
+	ctx context.Context, s *store.Store, e erasing, hurry bool, from, to string,
+) (left bool, err error) {
+	chat, after := from, int64(0)
 	for {
 		var its, all []string
 		err := t.db.Rows(ctx, `SELECT id, chat_id, n, sender FROM message WHERE workspace_id = $1 AND chat_id >= $2
-			AND chat_id < 'group;' AND (chat_id, n) > ($2, $3) AND n <= $4 ORDER BY chat_id, n LIMIT $5 + 0`,
-			[]any{e.ws, chat, after, e.upto, groupScan}, func(r *sql.Rows) error {
+			AND chat_id < $6 AND (chat_id, n) > ($2, $3) AND n <= $4 ORDER BY chat_id, n LIMIT $5 + 0`,
+			[]any{e.ws, chat, after, e.upto, groupScan, to}, func(r *sql.Rows) error {
 				var id, sender string
 				err := r.Scan(&id, &chat, &after, &sender)
 				if all = append(all, id); sender == e.name {
