@@ -185,17 +185,20 @@ func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	key, secret, err := d.g.Keys.Rotate(
-		r.Context(), v.actor, v.workspace(), postern.KeyID(r.PathValue("id")), gateway.Rotation{Overlap: overlap},
-	)
+	id := postern.KeyID(r.PathValue("id"))
+	key, secret, err := d.g.Keys.Rotate(r.Context(), v.actor, v.workspace(), id, gateway.Rotation{Overlap: overlap})
 	if err != nil {
 		return err
+	}
+	old, err := d.g.Keys.Get(r.Context(), v.actor, v.workspace(), id)
+	if err != nil { // the secret is shown all the same
+		old.ExpiresAt = key.CreatedAt.Add(overlap)
 	}
 	d.tell(r, v.user(), newKey(key.Name, v.caller.Member.Workspace))
 	return d.write(w, r, http.StatusCreated,
 		page.KeyShown(d.frame(r, v, "Your new API key", "/keys"),
 			page.KeyShownView{
-				Name: key.Name, Secret: secret, BaseURL: d.base, Old: key.CreatedAt.Add(overlap).Std(),
+				Name: key.Name, Secret: secret, BaseURL: d.base, Old: timeOf(old.ExpiresAt), Ends: timeOf(key.ExpiresAt),
 			}))
 }
 
@@ -228,7 +231,7 @@ func (d keys) requests(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	names := d.names(r.Context(), v)
+	names := d.names(r.Context(), v, p)
 	for _, one := range p.List {
 		view.Requests = append(view.Requests, page.APIRequest{
 			ID: one.ID, Method: one.Method, Path: one.Path, Status: one.Status, Reason: one.Reason, Millis: one.Millis,
@@ -253,15 +256,18 @@ func placeIn(text string) gateway.RequestPlace {
 	return gateway.RequestPlace{Block: n, Index: i}
 }
 
-// names returns the names of keys; none to those who may not see keys.
-func (d keys) names(ctx context.Context, v visit) map[postern.KeyID]string {
+// names returns the names of the keys of requests; none to those who may not see keys.
+func (d keys) names(ctx context.Context, v visit, of gateway.RequestPage) map[postern.KeyID]string {
 	names := map[postern.KeyID]string{}
-	list, err := d.g.Keys.List(ctx, v.actor, v.workspace(), paging.Page{Limit: 100})
-	if err != nil {
-		return names
-	}
-	for _, k := range list.Data {
-		names[k.ID] = k.Name
+	for _, one := range of.List {
+		if _, known := names[one.Key]; known || one.Key == "" {
+			continue
+		}
+		k, err := d.g.Keys.Get(ctx, v.actor, v.workspace(), one.Key)
+		if err != nil {
+			k.Name = ""
+		}
+		names[one.Key] = k.Name
 	}
 	return names
 }

@@ -229,9 +229,10 @@ func (g Keys) Rotate(
 		next.CreatedBy = by.Member.UserID
 	}
 	// A member's new key lasts as long as the old one did.
-	if old.ExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" {
-		next.ExpiresAt = next.CreatedAt + old.ExpiresAt - old.CreatedAt
+	if old.ChosenExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" {
+		next.ExpiresAt = next.CreatedAt + old.ChosenExpiresAt - old.CreatedAt
 	}
+	next.ChosenExpiresAt = next.ExpiresAt
 	key, secret = withSecret(next)
 	ok, err := g.db.Keys.Rotate(
 		ctx,
@@ -296,6 +297,16 @@ func (g Keys) List(
 	}
 	rows, err := g.db.Keys.List(ctx, ws, sp)
 	return paging.Cut(g.cursors, ws, "keys", rows, sp.Limit, func(k postern.Key) string { return string(k.ID) }), err
+}
+
+// Get finds a key of a workspace. Members need the role developer.
+func (g Keys) Get(
+	ctx context.Context, by access.Actor, ws postern.WorkspaceID, id postern.KeyID,
+) (postern.Key, error) {
+	if err := by.Needs(ws, postern.Developer); err != nil {
+		return postern.Key{}, err
+	}
+	return g.db.Keys.Get(ctx, ws, id)
 }
 
 // Any tells whether a workspace has any key, revoked ones included. Members need the role

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/db"
 	"postern/internal/postern"
 )
 
@@ -98,6 +100,48 @@ func TestSuccessorOfAKey(t *testing.T) {
 			ctx, access.Operator(), postern.NewWorkspaceID(), last.ID, Rotation{},
 		); postern.ReasonOf(err) != postern.NotFound {
 			t.Errorf("a key of another workspace = %v", err)
+		}
+	})
+}
+
+// join adds a user and their membership.
+func join(t *testing.T, g *Gateway, m postern.Member) {
+	t.Helper()
+	err := g.db.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
+		return errors.Join(
+			tx.Exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ($1, $1, '', 1)
+				ON CONFLICT (id) DO NOTHING`, m.UserID),
+			tx.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ($1, $2, $3, 1)`,
+				m.UserID, m.WorkspaceID, string(m.Role)))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The successor of a key that is replaced again has the lifetime that was chosen for the key.
+func TestSecondSuccessorHasTheChosenLifetime(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, g *Gateway) {
+		for _, life := range []time.Duration{0, 90 * 24 * time.Hour} {
+			in := NewKey{}
+			if life > 0 {
+				in.ExpiresAt = g.time().Add(life)
+			}
+			key, _ := newKey(t, g, in)
+			by := access.Actor{Recent: true, Member: postern.Member{
+				UserID: "usr_1", WorkspaceID: key.WorkspaceID, Role: postern.Owner,
+			}}
+			join(t, g, by.Member)
+			for range 2 {
+				next, _, err := g.Keys.Rotate(t.Context(), by, key.WorkspaceID, key.ID, Rotation{Overlap: time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if lasts := next.ExpiresAt.Std().Sub(next.CreatedAt.Std()); life == 0 && next.ExpiresAt != 0 ||
+					life > 0 && (lasts-life).Abs() > time.Hour {
+					t.Errorf("the successor of a key for %s expires at %s", life, next.ExpiresAt)
+				}
+			}
 		}
 	})
 }

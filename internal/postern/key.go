@@ -50,6 +50,8 @@ type Key struct {
 	RevokedAt   Time        `json:"revokedAt"`
 	CreatedBy   UserID      `json:"createdBy"` // the member; "" for the operator, or if it is unknown
 	Hash        [32]byte    `json:"-"`
+	// ChosenExpiresAt is the ExpiresAt that the key had before a rotation shortened it.
+	ChosenExpiresAt Time `json:"-"`
 }
 
 // Allows reports whether the key may access the device.

@@ -309,13 +309,13 @@ func (s Audit) Remove(ctx context.Context, before postern.Time) (more bool, err 
 }
 
 const keyColumns = `id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at, last_used_at,
-	expires_at, revoked_at, created_by`
+	expires_at, revoked_at, created_by, CASE WHEN chosen_expires_at < 0 THEN expires_at ELSE chosen_expires_at END`
 
 func scanKey(s db.Scanner) (k postern.Key, err error) {
 	var hash []byte
 	err = s.Scan(&k.ID, &k.WorkspaceID, &k.Name, &k.Environment, &hash, &k.LastFour,
 		jsonColumn{&k.Scopes}, jsonColumn{&k.Devices}, &k.CreatedAt, &k.LastUsedAt, &k.ExpiresAt, &k.RevokedAt,
-		&k.CreatedBy)
+		&k.CreatedBy, &k.ChosenExpiresAt)
 	copy(k.Hash[:], hash)
 	return k, err
 }
@@ -344,7 +344,8 @@ func CheckRule(t *db.Tx, ws postern.WorkspaceID, rule postern.Rule, act Act) err
 }
 
 func insertKey(t *db.Tx, k postern.Key) error {
-	return t.Exec(`INSERT INTO api_key (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+	return t.Exec(`INSERT INTO api_key (id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at,
+		last_used_at, expires_at, revoked_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
 		$13)`,
 		k.ID, k.WorkspaceID, k.Name, k.Environment, k.Hash[:], k.LastFour, asJSON(k.Scopes), asJSON(k.Devices),
 		k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt, k.CreatedBy)
@@ -371,8 +372,9 @@ func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, 
 		if err := checkKeys(t, k.WorkspaceID, k.CreatedAt, true); err != nil {
 			return err
 		}
-		n, err := t.Changed(`UPDATE api_key SET expires_at = CASE WHEN expires_at = 0
-			OR expires_at > $3 THEN $3 ELSE expires_at END
+		n, err := t.Changed(`UPDATE api_key SET
+			chosen_expires_at = CASE WHEN chosen_expires_at < 0 THEN expires_at ELSE chosen_expires_at END,
+			expires_at = CASE WHEN expires_at = 0 OR expires_at > $3 THEN $3 ELSE expires_at END
 			WHERE workspace_id = $1 AND id = $2 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $4)`, k.WorkspaceID, old,
 			ends, k.CreatedAt)
 		if ok = n == 1; err != nil || !ok {
@@ -403,7 +405,8 @@ func (s Keys) List(ctx context.Context, ws postern.WorkspaceID, p Page) (list []
 func (s Keys) ByHash(ctx context.Context, hash [32]byte) (k postern.Key, ws postern.Workspace, ok bool, err error) {
 	k, err = scanKey(withTail{
 		s.db.One(ctx, `SELECT k.id, k.workspace_id, k.name, k.environment, k.hash, k.last_four,
-		k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, k.created_by, `+workspaceColumns+`
+		k.scopes, k.devices, k.created_at, k.last_used_at, k.expires_at, k.revoked_at, k.created_by,
+		CASE WHEN k.chosen_expires_at < 0 THEN k.expires_at ELSE k.chosen_expires_at END, `+workspaceColumns+`
 		FROM api_key k JOIN workspace w ON w.id = k.workspace_id WHERE k.hash = $1`, hash[:]),
 		[]any{
 			&ws.ID, &ws.Name, &ws.Plan, &ws.CreatedAt, &ws.Limits.Messages, &ws.Limits.Devices, &ws.Limits.EventDays,

@@ -98,4 +98,5 @@ type KeyShownView struct {
 	Secret  string
 	BaseURL string    // of the API, without "/v1": "https://gateway.example.com"
 	Old     time.Time // when the rotated key stops working; zero: there is none
+	Ends    time.Time // when the new key stops working; zero: never
 }
