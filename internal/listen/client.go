@@ -49,25 +49,43 @@ func (c *client) close() {
 	}
 }
 
-// first reads the oldest event of the log. Its data is nil if the log is empty.
+// first reads the oldest event of the log. Its data is nil if the log is empty. A page may be empty although there is a
+// next one.
 func (c *client) first(ctx context.Context) (m message, err error) {
+	for cursor := ""; ; {
+		page, err := c.page(ctx, cursor)
+		if err != nil || len(page.Data) == 0 && page.Next == "" {
+			return m, err
+		}
+		if len(page.Data) > 0 {
+			e := read(page.Data[0])
+			return message{id: e.EventID, name: e.Type, data: page.Data[0]}, nil
+		}
+		cursor = page.Next
+	}
+}
+
+// eventPage is a page of the log.
+type eventPage struct {
+	Data []json.RawMessage `json:"data"` // the bytes exactly as sent
+	Next string            `json:"nextCursor"`
+}
+
+// page reads a page with one event: the first page, or the one at a cursor.
+func (c *client) page(ctx context.Context, cursor string) (p eventPage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	query := url.Values{"limit": {"1"}}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
 	maps.Copy(query, c.filter)
 	res, err := c.get(ctx, "/v1/events?"+query.Encode(), http.Header{"Accept": {"application/json"}})
 	if err != nil {
-		return m, err
+		return p, err
 	}
 	defer res.Body.Close()
-	var list struct {
-		Data []json.RawMessage `json:"data"` // the bytes exactly as sent
-	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxEvent)).Decode(&list); err != nil || len(list.Data) == 0 {
-		return m, err
-	}
-	e := read(list.Data[0])
-	return message{id: e.EventID, name: e.Type, data: list.Data[0]}, nil
+	return p, json.NewDecoder(io.LimitReader(res.Body, maxEvent)).Decode(&p)
 }
 
 // errSilent ends a connection on which nothing has arrived for too long.

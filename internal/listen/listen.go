@@ -152,6 +152,19 @@ func (l *listener) first(ctx context.Context) error {
 	return l.deal(ctx, m)
 }
 
+// catchUp looks for the first event again, because a stream has begun after newest. If no event of the log matches, the
+// stream goes on from there.
+func (l *listener) catchUp(ctx context.Context, newest string) error {
+	if err := l.first(ctx); err != nil {
+		return err
+	}
+	if l.place.after != "" {
+		return errBehind
+	}
+	l.place.after = newest
+	return nil
+}
+
 // take handles one message of a stream. The first message of a stream that was opened
 // without a position contains the position; it has none when the log is still empty.
 func (l *listener) take(ctx context.Context, m message) error {
@@ -163,7 +176,7 @@ func (l *listener) take(ctx context.Context, m message) error {
 	case !l.place.known:
 		l.place = place{known: true, after: m.id}
 	case l.place.after == "" && m.id != "":
-		return errBehind
+		return l.catchUp(ctx, m.id)
 	}
 	return nil
 }

@@ -183,6 +183,7 @@ func TestPlaceIsKept(t *testing.T) {
 			body: `{"data":[` + strings.Join(data, ",") + `],"nextCursor":null}`,
 		}
 	}
+	further := &reply{status: 200, kind: "application/json", body: `{"data":[],"nextCursor":"c"}`}
 	const stream, log = "/v1/events/stream", "/v1/events"
 	for name, tt := range map[string]struct {
 		after   string
@@ -198,6 +199,8 @@ func TestPlaceIsKept(t *testing.T) {
 		"log that was empty":         {"", []any{": no events yet\n\n", list("evt_1"), "id: evt_1\n\n" + eventBlock("evt_2")}, stream + " , " + log + " , " + stream + " evt_1", "evt_1 evt_2"},
 		"log that fills meanwhile":   {"", []any{": no events yet\n\n", list(), streaming(hold("id: evt_1\n\n")), list("evt_1"), "id: evt_1\n\n"}, stream + " , " + log + " , " + stream + " , " + log + " , " + stream + " evt_1", "evt_1"},
 		"told where":                 {"evt_7", []any{"", "id: evt_7\n\n" + eventBlock("evt_8")}, stream + " evt_7, " + stream + " evt_7", "evt_8"},
+		"none of the log matches":    {Start, []any{list(), "id: evt_9\n\n" + eventBlock("evt_10"), list(), "id: evt_10\n\n"}, log + " , " + stream + " , " + log + " , " + stream + " evt_10", "evt_10"},
+		"far from the start":         {Start, []any{further, further, list("evt_1"), eventBlock("evt_2")}, log + " , " + log + " , " + log + " , " + stream + " evt_1", "evt_1 evt_2"},
 		"from the start":             {Start, []any{list("evt_1"), eventBlock("evt_2")}, log + " , " + stream + " evt_1", "evt_1 evt_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
