@@ -62,7 +62,7 @@ func TestNewsIsReadable(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	n.Ended = []alerts.Alert{one, one}
-	if got := n.Title(); got != "1 problems began, 2 are over" {
+	if got := n.Title(); got != "1 problem began, 2 problems are over" {
 		t.Errorf("%q", got)
 	}
 }

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"postern/internal/postern"
@@ -43,7 +44,22 @@ func (n News) Title() string {
 	case len(n.Began) == 0 && len(n.Ended) == 1:
 		return "Over: " + sentence(n.Ended[0])
 	}
-	return fmt.Sprintf("%d problems began, %d are over", len(n.Began), len(n.Ended))
+	began := many(len(n.Began), "problem began", "problems began")
+	over := many(len(n.Ended), "problem is over", "problems are over")
+	switch {
+	case len(n.Ended) == 0:
+		return began
+	case len(n.Began) == 0:
+		return over
+	}
+	return began + ", " + over
+}
+
+func many(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + more
 }
 
 func sentence(a alerts.Alert) string {

@@ -80,7 +80,7 @@ func (d overview) attention(r *http.Request, v visit) (page.AttentionView, error
 	view := page.AttentionView{
 		Up: a.Up, Down: a.Down, Idle: a.Idle, WaitingSince: timeOf(a.WaitingSince), Hooks: a.Hooks,
 		Endpoints: a.Endpoints + a.Disabled, Failing: a.Failing + a.Disabled,
-		More: len(a.Problems) == gateway.MostProblems,
+		More: a.More,
 	}
 	if a.Waiting > 0 {
 		view.Waiting = counted(a.Waiting, "message", "messages")

@@ -250,6 +250,7 @@ type Attention struct {
 	alerts.Health
 
 	Problems []Problem // the oldest first, at most [MostProblems]
+	More     bool      // there are more problems
 	Hooks    bool      // the caller may see webhooks; otherwise there are none in it
 }
 
@@ -259,6 +260,8 @@ const MostProblems = 50
 const (
 	// fresh is how long a device may take to connect before that is a problem.
 	fresh = 5 * time.Second
+	// mostWrong is how many problems are looked at.
+	mostWrong = 10_000
 	// longQueued is how long a message of a connected device waits before that is one.
 	longQueued = 15 * time.Minute
 )
@@ -281,14 +284,21 @@ func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention
 		a.Endpoints, a.Failing, a.Disabled = 0, 0, 0
 	}
 	now := g.time()
-	list, err := table.WrongIn(ctx, c.Workspace(), now.Add(-longQueued), MostProblems)
+	list, err := table.WrongIn(ctx, c.Workspace(), now.Add(-longQueued), mostWrong)
 	if err != nil {
 		return a, err
 	}
 	list = slices.DeleteFunc(list, func(w alerts.Alert) bool {
-		return w.OfEndpoint() && !a.Hooks || w.Kind == alerts.DeviceDown && w.Since > now.Add(-fresh)
+		connects := w.Kind == alerts.DeviceDown && w.Since > now.Add(-fresh)
+		if connects {
+			a.Down = max(0, a.Down-1) // it may have gone down since they were counted
+		}
+		return connects || w.OfEndpoint() && !a.Hooks
 	})
 	slices.SortFunc(list, func(x, y alerts.Alert) int { return cmp.Compare(x.Since, y.Since) })
+	if a.More = len(list) > MostProblems; a.More {
+		list = list[:MostProblems]
+	}
 	a.Problems, err = withQueues(ctx, table, c.Workspace(), list, queues, now)
 	return a, err
 }

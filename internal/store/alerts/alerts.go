@@ -63,7 +63,7 @@ func wrong(one string) string {
 	return `SELECT 'device-down', d.id, d.workspace_id, w.name, d.name, CASE WHEN d.status_reason = '' THEN d.status
 		ELSE d.status || ', ' || d.status_reason END, d.down_at` + device + ` AND d.status IN ` + down + `
 	UNION ALL SELECT 'device-limited', d.id, d.workspace_id, w.name, d.name, '', d.limited_at` + device + `
-		AND d.limited_at > 0
+		AND d.limited_at > 0 AND d.status IN ` + linked + `
 	UNION ALL SELECT 'phone-unseen', d.id, d.workspace_id, w.name, d.name, '', d.phone_seen_at` + device + `
 		AND d.phone_unseen_at > 0 AND d.status = 'connected'
 	UNION ALL SELECT 'endpoint-failing', e.id, e.workspace_id, w.name, e.description, '', e.failing_since` + endpoint + `
@@ -74,8 +74,7 @@ func wrong(one string) string {
 		ELSE e.status_reason END, e.failing_since` + endpoint + `
 		WHERE ` + disabled + `
 	UNION ALL SELECT 'messages-waiting', id, workspace_id, called, name, '', waits FROM (
-		SELECT d.id, d.workspace_id, w.name AS called, d.name, (SELECT ` + queuedSince + ` FROM message m
-			WHERE m.device_id = d.id AND m.status IN ` + unsent + ` ORDER BY m.lane, m.n LIMIT 1) AS waits` + device + `
+		SELECT d.id, d.workspace_id, w.name AS called, d.name, ` + oldestOf + ` AS waits` + device + `
 		AND d.status = 'connected') AS queue WHERE waits < $1
 	LIMIT $2 + 0`
 }
@@ -89,11 +88,24 @@ var (
 )
 
 const (
+	linked = `('connected', 'connecting', 'disconnected', 'restricted', 'conflict')`
 	down   = `('connecting', 'disconnected', 'restricted', 'conflict', 'logged_out', 'banned')`
 	unsent = `('queued', 'sending')`
+	// waits is the condition that a message m waits to be sent by a device d. Actions on messages do not count.
+	waits = `m.device_id = d.id AND m.status IN ` + unsent + ` AND m.about = ''`
 	// queuedSince is since when a message m waits to be sent: one that was scheduled waits since its time came.
 	queuedSince = `CASE WHEN m.queued_at > 0 THEN m.queued_at ELSE m.created_at END`
 )
+
+// oldestOf selects since when a device d has had a message to send: the oldest of the first twenty of each priority,
+// because a message that was accepted long ago for a later time stands before others that have waited longer.
+var oldestOf = `(SELECT min(since) FROM (` + firstsOf(0) + ` UNION ALL ` + firstsOf(1) + `
+	UNION ALL ` + firstsOf(2) + `) AS firsts)`
+
+func firstsOf(lane int) string {
+	return `SELECT since FROM (SELECT ` + queuedSince + ` AS since FROM message m WHERE ` + waits + `
+		AND m.lane = ` + strconv.Itoa(lane) + ` ORDER BY m.lane, m.n LIMIT 20) AS lane` + strconv.Itoa(lane)
+}
 
 // most is how many alerts there may be at a time.
 const most = 10_000

@@ -3,6 +3,7 @@ package alerts_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -204,6 +205,40 @@ func TestEndpointIsAProblemUntilItIsVerified(t *testing.T) {
 }
 
 const now = postern.Time(1_800_000_000_000)
+
+// The oldest message that waits is found behind those of a higher priority and those that were scheduled long ago.
+// Actions on messages do not count.
+func TestOldestMessageThatWaits(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		put := func(id, about string, lane int, accepted, queued postern.Time) string {
+			return fmt.Sprintf(`INSERT INTO message (id, workspace_id, device_id, direction, type, chat_id, sender, from_number,
+				from_lid, from_name, to_number, body, reply_to, status, error_code, error_detail, network_id, source, metadata,
+				created_at, sent_at, delivered_at, read_at, expires_at, frame_left, undecryptable, about, lane, queued_at)
+				VALUES ('%[1]s', 'ws_1', 'dev_1', 'outbound', 'text', '+15551234567', '', '', '', '', '', 'x', '', 'queued', '',
+				'', '%[1]s', 'api', '{}', %[4]d, 0, 0, 0, 0, 0, 0, '%[2]s', %[3]d, %[5]d)`, id, about, lane, accepted, queued)
+		}
+		check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
+			return errors.Join(
+				tx.Exec(put("msg_1", "", 1, 1, now+9)), // scheduled
+				tx.Exec(put("msg_2", "", 1, now+3, 0)),
+				tx.Exec(put("msg_3", "", 0, now+7, 0)), // of a high priority
+				tx.Exec(put("msg_4", "3EB0", 1, now+1, 0)),
+				tx.Exec(`UPDATE device SET status = 'connected' WHERE id = 'dev_1'`))
+		})))
+		queues, err := alerts.Of(s).Queues(t.Context(), "ws_1")
+		if want := (alerts.Queue{Waiting: 3, Since: now + 3}); err != nil || queues["dev_1"] != want {
+			t.Errorf("the queues are %+v, %v, want %+v", queues, err, want)
+		}
+		board, err := alerts.Of(s).Devices(t.Context(), "ws_1")
+		if err != nil || len(board) != 1 || board[0].Waiting != 3 || board[0].Queue.Since != now+3 {
+			t.Errorf("the board has %+v, %v", board, err)
+		}
+		list, err := alerts.Of(s).WrongIn(t.Context(), "ws_1", now+4, 10)
+		if err != nil || len(list) != 1 || list[0].Kind != alerts.MessagesWaiting || list[0].Since != now+3 {
+			t.Errorf("what is wrong: %+v, %v", list, err)
+		}
+	})
+}
 
 // attempt makes an attempt of each delivery of an endpoint that is due, with the outcomes in turn.
 func attempt(t *testing.T, s *store.Store, e postern.Endpoint, outcomes ...postern.DeliveryStatus) {

@@ -38,10 +38,8 @@ func (t Table) Devices(ctx context.Context, ws postern.WorkspaceID) (list []Devi
 		CASE WHEN d.status = 'connected' THEN d.connected_at ELSE d.down_at END,
 		`+last+`direction = 'inbound'), 0),
 		`+last+`direction = 'outbound' AND status IN ('sent', 'delivered', 'read', 'played')), 0),
-		(SELECT count(*) FROM (SELECT 1 AS one FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
-			LIMIT 100) AS counted),
-		coalesce((SELECT `+queuedSince+` FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
-			ORDER BY m.lane, m.n LIMIT 1), 0)
+		(SELECT count(*) FROM (SELECT 1 AS one FROM message m WHERE `+waits+` LIMIT 100) AS counted),
+		coalesce(`+oldestOf+`, 0)
 		FROM device d WHERE d.workspace_id = $1 AND d.deleted_at = 0
 		ORDER BY CASE WHEN d.status IN `+down+` THEN 0 ELSE 1 END, d.name, d.id LIMIT $2 + 0`,
 		[]any{ws, MostStates}, func(r *sql.Rows) error {

@@ -46,17 +46,15 @@ func (t Table) Health(ctx context.Context, ws postern.WorkspaceID, queues map[po
 // Queue is what a device still has to send.
 type Queue struct {
 	Waiting int          // at most [Counted]
-	Since   postern.Time // when the oldest of the next messages of each priority was accepted
+	Since   postern.Time // since when the oldest of the next twenty messages of each priority waits
 }
 
 // Queues returns the queues that are not empty, by device.
 func (t Table) Queues(ctx context.Context, ws postern.WorkspaceID) (map[postern.DeviceID]Queue, error) {
 	queues := map[postern.DeviceID]Queue{}
 	err := t.db.Rows(ctx, `SELECT id, waiting, since FROM (SELECT d.id,
-		(SELECT count(*) FROM (SELECT 1 AS one FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
-			LIMIT $2 + 0) AS counted) AS waiting,
-		(SELECT `+queuedSince+` FROM message m WHERE m.device_id = d.id AND m.status IN `+unsent+`
-			ORDER BY m.lane, m.n LIMIT 1) AS since
+		(SELECT count(*) FROM (SELECT 1 AS one FROM message m WHERE `+waits+` LIMIT $2 + 0) AS counted) AS waiting,
+		`+oldestOf+` AS since
 		FROM device d WHERE d.workspace_id = $1 AND d.deleted_at = 0) AS queue WHERE waiting > 0`,
 		[]any{ws, Counted}, func(r *sql.Rows) error {
 			var id postern.DeviceID
