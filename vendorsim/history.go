@@ -263,6 +263,7 @@ func (v histories) encode(
 		if m.peer != "" && c.TcToken == nil && !m.info.GetKey().GetFromMe() {
 			c.TcToken, c.TcTokenTimestamp = v.grant(m.peer, n), new(uint64(now().Unix())) //nolint:gosec // not negative
 		}
+		m.addTimer(c)
 		c.Messages = append(c.Messages, &waHistorySync.HistorySyncMsg{Message: m.info})
 	}
 	raw, err := proto.Marshal(h)
@@ -274,6 +275,14 @@ func (v histories) encode(
 	_, err = z.Write(raw)
 	err = errors.Join(err, z.Close())
 	return out.Bytes(), err
+}
+
+// addTimer adds the timer that a message sets to its chat, unless a later message has set one.
+func (m pastMessage) addTimer(c *waHistorySync.Conversation) {
+	p := m.info.GetMessage().GetProtocolMessage()
+	if p.GetType() == waE2E.ProtocolMessage_EPHEMERAL_SETTING && c.EphemeralExpiration == nil {
+		c.EphemeralExpiration, c.EphemeralSettingTimestamp = p.EphemeralExpiration, p.EphemeralSettingTimestamp
+	}
 }
 
 // offer returns the notification of a part: with the part, if it is small, or with the file that has it.

@@ -150,12 +150,15 @@ func awaitNothingToRead(t *testing.T, k *testkit.Kit) {
 }
 
 // Without the setting, no message of the history is stored, but what the account needs to write to people is kept: the
-// vendor refuses a message to a stranger without it.
+// timers of chats, and the tokens without which the vendor refuses a message to a stranger.
 func TestTokensOfTheHistoryAreKept(t *testing.T) {
 	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("growth")
 		const other = "+15550002222"
-		if err := k.Vendor.Remember(phone, pastTexts(ann, 200)); err != nil {
+		set := vendorsim.Past{
+			From: ann, Content: vendorsim.Content{Type: vendorsim.TypeTimer, Seconds: 604800}, At: time.Now().Add(-time.Hour),
+		}
+		if err := k.Vendor.Remember(phone, append(pastTexts(ann, 200), set)); err != nil {
 			t.Fatal(err)
 		}
 		if err := k.Vendor.WithholdHistory(other); err != nil {
@@ -171,8 +174,11 @@ func TestTokensOfTheHistoryAreKept(t *testing.T) {
 		if n := len(messagesOf(c, with)); n != 0 {
 			t.Errorf("%d messages are stored", n)
 		}
-		for _, to := range []string{ann, ben} { // a token that Ann has granted, and one of the salt
-			c.AwaitMessage(send(c, with, to, "hello").ID, postern.Delivered)
+		for to, expires := range map[string]int{ann: 604800, ben: 0} { // a token that Ann has granted, and one of the salt
+			m := c.AwaitMessage(send(c, with, to, "hello").ID, postern.Delivered)
+			if shown, err := k.Vendor.ShownMessage(to, m.NetworkID); err != nil || shown.Expires != expires {
+				t.Errorf("the message to %s expires after %d s, %v, want %d", to, shown.Expires, err, expires)
+			}
 		}
 		m := c.AwaitMessage(send(c, without, ann, "hello").ID, postern.Failed)
 		if m.Error == nil || m.Error.Code != postern.RestrictedSender {

@@ -368,10 +368,27 @@ func (s *session) readHistory(ctx context.Context, part *io.SectionReader, r net
 	if err := found.Keep(ctx, c.cli.Store); err != nil {
 		return redact("keep the history", err)
 	}
-	if r.Messages == nil {
-		return nil
+	if err := c.timed(ctx, found.Chats); err != nil || r.Messages == nil {
+		return err
 	}
 	return c.passOn(ctx, found, r)
+}
+
+// timed reports the timers that chats had before the account was linked.
+func (c *conn) timed(ctx context.Context, chats []history.Chat) error {
+	for _, chat := range chats {
+		if chat.Timer == 0 && chat.SetAt == 0 { // it never had one
+			continue
+		}
+		id, known, err := c.chatOf(ctx, chat.JID)
+		if err == nil && known {
+			err = c.update(ctx, network.Disappearing{ChatID: id, Timer: content.TimerSince(chat.Timer, chat.SetAt)})
+		}
+		if err != nil {
+			return redact("keep the history", err)
+		}
+	}
+	return nil
 }
 
 // passOn passes the messages of a part of the history to r, some at a time.
@@ -426,6 +443,7 @@ func (c *conn) past(ctx context.Context, chat types.JID, web *waWeb.WebMessageIn
 	if err != nil || !known {
 		return p, secret, false, err
 	}
+	in.Content = content.Renamed(in.Content, c.number(ctx))
 	in.Content.ViewOnce = in.Content.ViewOnce || evt.IsViewOnce && in.Content.Media != nil
 	p = network.Past{FromMe: evt.Info.IsFromMe, Status: postern.Received, Inbound: network.Inbound{
 		NetworkID: content.Clip(evt.Info.ID, maxID), ChatID: at.chat, Content: in.Content, File: in.File, QuoteOf: in.QuoteOf,

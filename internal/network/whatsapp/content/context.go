@@ -48,7 +48,9 @@ func (m Outgoing) context() *waE2E.ContextInfo {
 	info := &waE2E.ContextInfo{}
 	if m.Timer.Seconds > 0 {
 		info.Expiration = new(uint32(m.Timer.Seconds)) //nolint:gosec // at most maxTimer
-		info.EphemeralSettingTimestamp = new(m.Timer.Since.Unix())
+		if !m.Timer.Since.IsZero() {
+			info.EphemeralSettingTimestamp = new(m.Timer.Since.Unix())
+		}
 	}
 	if q := m.Quote; q != nil {
 		info.StanzaID, info.Participant = &q.NetworkID, new(q.Author.ToNonAD().String())

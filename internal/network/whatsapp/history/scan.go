@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 
@@ -49,6 +50,8 @@ type Chat struct {
 	Token  []byte // with which the account may write to the person; nil for none
 	At     uint64 // when it was granted, in Unix seconds
 	SentAt uint64 // when the account has granted its own
+	Timer  uint32 // seconds after which messages disappear; 0 means never
+	SetAt  uint64 // when the timer was set, in Unix seconds
 }
 
 // place is where a message is.
@@ -118,6 +121,8 @@ const (
 
 	chatID       = 1
 	chatMessages = 2
+	chatTimer    = 9
+	chatTimerAt  = 10
 	chatToken    = 21
 	chatTokenAt  = 22
 	chatSentAt   = 28
@@ -192,6 +197,10 @@ func (s *scan) chat(f field) error {
 			c.At = f.value
 		case chatSentAt:
 			c.SentAt = f.value
+		case chatTimer:
+			c.Timer = uint32(min(f.value, math.MaxUint32)) //nolint:gosec // it fits
+		case chatTimerAt:
+			c.SetAt = f.value
 		}
 		return nil
 	})
