@@ -45,6 +45,8 @@ type Content struct {
 	Invite *Invite `json:"invite,omitempty"`
 	// ReplyTo is the id on the network of the message to which this one replies.
 	ReplyTo string `json:"replyTo,omitempty"`
+	// List is the id of the broadcast list through which a phone sends the message; "" if it is sent directly.
+	List string `json:"list,omitempty"`
 
 	// Raw is the message in the network's form, an encoded waE2E.Message. A phone writes it as it
 	// is, whatever the other fields say. Of a message that a phone read it is what was decrypted,

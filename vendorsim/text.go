@@ -11,6 +11,7 @@ import (
 
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -215,6 +216,15 @@ func (p *phone) suffers(t text, cp *companion, f Fault) bool {
 	return !t.Peer && p.core.faults.fault(cp, f)
 }
 
+// throughList names the broadcast list through which the text was sent, as the network does.
+func (t text) throughList(attrs waBinary.Attrs) {
+	attrs["from"] = types.NewJID(t.List, types.BroadcastServer)
+	attrs["participant"], attrs["addressing_mode"] = t.From.lid(), "lid"
+	if !t.Hidden {
+		attrs["participant_pn"] = t.claimed().pn()
+	}
+}
+
 // node returns the node that transmits the text to a companion.
 func (t text) node(cp *companion, enc waBinary.Node, marks stanza) waBinary.Node {
 	attrs := waBinary.Attrs{
@@ -229,6 +239,8 @@ func (t text) node(cp *companion, enc waBinary.Node, marks stanza) waBinary.Node
 	case t.From == cp.account.number:
 		attrs["recipient"] = t.To.lid()
 		attrs["peer_recipient_pn"] = t.To.pn()
+	case t.List != "":
+		t.throughList(attrs)
 	case !t.Hidden:
 		attrs["sender_pn"] = t.claimed().pn()
 	}

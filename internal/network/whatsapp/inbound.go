@@ -33,7 +33,7 @@ func (v *run) message(ctx context.Context, evt *events.Message) bool {
 	if isOfChannel(evt.Info.MessageSource) {
 		in, id, sent = post(evt, in, id, sent)
 	}
-	timed = timed && !isPosted(evt.Info.MessageSource)
+	timed = timed && !isPosted(evt.Info.MessageSource) && !evt.Info.Chat.IsBroadcastList()
 	if !ok && !timed || !isOfChat(evt.Info.MessageSource) {
 		return true
 	}
@@ -78,8 +78,7 @@ func post(
 		return in, id, at
 	}
 	sent = evt.NewsletterMeta.EditTS.UTC()
-	edit := postern.Content{Kind: postern.KindEdit, Text: in.Content.Text, Truncated: in.Content.Truncated}
-	return content.Incoming{Content: edit, About: id},
+	return content.Incoming{Content: content.EditOf(in.Content), About: id},
 		content.Clip(id+"-"+strconv.FormatInt(sent.UnixMilli(), 10), maxID), sane(sent, time.Now().UTC())
 }
 
@@ -157,16 +156,16 @@ func (v *run) read(ctx context.Context, evt *events.Message) (content.Incoming, 
 }
 
 // number returns what gives people their numbers, as far as they are known: messages in groups mention hidden numbers.
-func (v *run) number(ctx context.Context) func(who string) string {
+func (c *conn) number(ctx context.Context) func(who string) string {
 	return func(who string) string {
 		lid, ok := strings.CutPrefix(who, "lid:")
 		if !ok {
 			return who
 		}
-		if lid == v.cli.Store.GetLID().User {
-			return "+" + v.session.account.User
+		if lid == c.cli.Store.GetLID().User {
+			return "+" + c.cli.Store.GetJID().User
 		}
-		pn, err := v.cli.Store.LIDs.GetPNForLID(ctx, types.NewJID(lid, types.HiddenUserServer))
+		pn, err := c.cli.Store.LIDs.GetPNForLID(ctx, types.NewJID(lid, types.HiddenUserServer))
 		if err != nil || pn.IsEmpty() {
 			return who
 		}
@@ -266,7 +265,7 @@ func isReading(kind types.ReceiptType) bool {
 }
 
 // isOfChat reports whether a stanza belongs to a chat with one person, to a group or to a channel, or to status posts.
-// Broadcast lists and bots are acknowledged and ignored.
+// Bots and broadcast lists of the account itself are acknowledged and ignored.
 func isOfChat(src types.MessageSource) bool {
 	return isDirect(src) || isOfGroup(src) || isPosted(src)
 }
@@ -287,8 +286,12 @@ func isOfGroup(src types.MessageSource) bool {
 	return src.Chat.Server == types.GroupServer && !src.Sender.IsBot()
 }
 
-// isDirect reports whether a stanza belongs to a chat with one person.
+// isDirect reports whether a stanza belongs to a chat with one person. What a person sends through a broadcast list
+// appears in the chat with that person (types.MessageSource.IsIncomingBroadcast in whatsmeow).
 func isDirect(src types.MessageSource) bool {
+	if src.Chat.IsBroadcastList() {
+		return !src.IsFromMe && !src.Sender.IsBot()
+	}
 	if src.IsGroup || src.Sender.IsBot() || src.Chat.IsBot() {
 		return false
 	}

@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"postern/internal/network/networktest"
 	"postern/internal/postern"
+	"postern/vendorsim"
 
 	"go.mau.fi/whatsmeow/types"
 )
@@ -69,7 +71,12 @@ func TestIsOfChat(t *testing.T) {
 		{"LID", types.MessageSource{Chat: types.NewJID("1234", types.HiddenUserServer), Sender: friend}, true},
 		{"group", types.MessageSource{Chat: types.NewJID("1-2", types.GroupServer), Sender: friend, IsGroup: true}, true},
 		{"status", types.MessageSource{Chat: types.StatusBroadcastJID, Sender: friend, IsGroup: true}, true},
-		{"broadcast list", types.MessageSource{Chat: types.NewJID("1", types.BroadcastServer), Sender: friend, IsGroup: true}, false},
+		{"broadcast list", types.MessageSource{Chat: types.NewJID("1", types.BroadcastServer), Sender: friend, IsGroup: true}, true},
+		{
+			"broadcast list of the account",
+			types.MessageSource{Chat: types.NewJID("1", types.BroadcastServer), Sender: friend, IsGroup: true, IsFromMe: true},
+			false,
+		},
 		{"channel", types.MessageSource{Chat: types.NewJID("1", types.NewsletterServer)}, true},
 		{
 			"bot",
@@ -99,5 +106,22 @@ func TestReceiptKinds(t *testing.T) {
 		if got, ok := confirmed(kind); got != want || ok != (want != "") {
 			t.Errorf("receipt %q = %q, %v, want %q", kind, got, ok, want)
 		}
+	}
+}
+
+// What a contact sends through a broadcast list is a message of the chat with that contact.
+func TestMessageThroughABroadcastListArrives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	id, err := w.vendor.SendContent(t.Context(), ownNumber, friendNumber, vendorsim.Content{
+		Type: vendorsim.TypeText, Body: "to many", List: "1700000000",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := networktest.Wait(t, c.Host, 1, byID(id))
+	if m.ChatID != friendNumber || m.From != friendNumber || m.Content.Text != "to many" {
+		t.Errorf("got %+v, want a message of the chat with %s", m, friendNumber)
 	}
 }

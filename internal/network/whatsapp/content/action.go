@@ -28,11 +28,17 @@ func action(m *waE2E.Message) (in Incoming, ok bool) {
 		return act(p.GetKey(), postern.Content{Kind: postern.KindRevoke}), true
 	case waE2E.ProtocolMessage_MESSAGE_EDIT:
 		edited, _ := FromWire(p.GetEditedMessage())
-		c := postern.Content{Kind: postern.KindEdit, Text: edited.Content.Text, Truncated: edited.Content.Truncated}
-		return act(p.GetKey(), c), true
+		return act(p.GetKey(), EditOf(edited.Content)), true
 	default:
 		return in, false
 	}
+}
+
+// EditOf returns the edit that gives a message the text of c, with what belongs to the text.
+func EditOf(c postern.Content) postern.Content {
+	edit := postern.Content{Kind: postern.KindEdit, Text: c.Text, Truncated: c.Truncated}
+	edit.Mentions, edit.LinkPreview = c.Mentions, c.LinkPreview
+	return edit
 }
 
 // pin returns the pin that a message carries; ok is false if it is of an unknown type.
