@@ -63,7 +63,7 @@ func (g Actions) Edit(
 	case change.Text == "":
 		return m, postern.Invalid("/body", "the new text must not be empty; delete the message instead")
 	}
-	return g.queue(ctx, c, id, postern.Content{Kind: postern.KindEdit, Text: change.Text}, g.editable)
+	return g.queue(ctx, c, id, m.Content.Edit(change.Text), g.editable)
 }
 
 func (g Actions) changeScheduled(
@@ -84,6 +84,7 @@ func (c MessageChange) apply(m *postern.Message, now postern.Time) error {
 		if !m.Content.Kind.HasText() {
 			return postern.Errorf(postern.ActionNotPossible, "a message of this kind has no text to edit")
 		}
+		m.Content.Mentions = m.Content.Edit(c.Text).Mentions
 		m.Content.Text, m.Content.LinkPreview = c.Text, previewOf(c.Text, m.Content.LinkPreview != nil)
 	}
 	if c.Priority != "" {
@@ -270,9 +271,9 @@ func alive(m postern.Message) error {
 		return postern.Errorf(postern.ActionNotPossible, "the message was deleted")
 	case m.Content.Kind == postern.KindCall:
 		return postern.Errorf(postern.ActionNotPossible, "this is a call, and no message")
-	case m.Status == postern.Failed || m.Status == postern.Expired || m.Status == postern.Canceled:
+	case m.NeverSent():
 		return postern.Errorf(postern.ActionNotPossible, "the message was never sent")
-	case m.Error != nil:
+	case m.Error != nil && m.Direction == postern.Inbound:
 		return postern.Errorf(postern.ActionNotPossible, "the message could not be read")
 	}
 	return nil
@@ -301,7 +302,8 @@ func (g Actions) editable(m postern.Message) error {
 		return own(m)
 	case !m.Content.CanBeEdited():
 		return postern.Errorf(postern.ActionNotPossible, "the message has no text or caption that can be edited")
-	case m.SentAt > 0 && g.db.Now() > m.SentAt.Add(editTime):
+	case m.SentAt > 0 && g.db.Now() > m.SentAt.Add(editTime),
+		m.Status == postern.Failed && g.db.Now() > m.CreatedAt.Add(editTime): // it may have been sent
 		return postern.Errorf(postern.ActionNotPossible, "a message can be edited for %d minutes", int(editTime.Minutes()))
 	}
 	return nil

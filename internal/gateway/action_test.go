@@ -7,6 +7,22 @@ import (
 	"postern/internal/postern"
 )
 
+// A message that may have arrived can be deleted, unlike one that was never sent.
+func TestWhatMayHaveArrivedCanBeDeleted(t *testing.T) {
+	for code, want := range map[postern.FailureCode]bool{postern.Unconfirmed: true, postern.RecipientNotFound: false} {
+		m := postern.Message{
+			Direction: postern.Outbound, Status: postern.Failed, Error: &postern.Failure{Code: code}, Content: postern.Text("x"),
+		}
+		if err := own(m); (err == nil) != want {
+			t.Errorf("a message that ended with %s: %v", code, err)
+		}
+	}
+	unread := postern.Message{Direction: postern.Inbound, Status: postern.Received, Error: &postern.Failure{}}
+	if alive(unread) == nil {
+		t.Error("a message that could not be read takes actions")
+	}
+}
+
 // An action outlives the message that it waits for, and an edit ends when apps no longer accept it.
 func TestActionsExpire(t *testing.T) {
 	now := postern.TimeOf(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))

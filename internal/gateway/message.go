@@ -182,7 +182,7 @@ func (g Messages) quoted(
 	case err != nil:
 	case m.DeviceID != device || m.ChatID != chat:
 		err = postern.Invalid("/replyTo", "the message belongs to another chat; name one of the same chat")
-	case m.Status == postern.Failed || m.Status == postern.Expired || m.Status == postern.Canceled:
+	case m.NeverSent():
 		err = postern.Invalid("/replyTo", "the message was never sent")
 	case m.Content.Kind == postern.KindCall:
 		err = postern.Invalid("/replyTo", "this is a call, to which nobody can reply with a message")

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -123,6 +124,35 @@ func StarOf(starred bool) Content {
 // IsStar reports whether an action stars a message; otherwise it takes the star away.
 func (c Content) IsStar() bool { return c.Kind == KindStar && c.Text != "" }
 
+// Edit returns the action that gives content another text. Of the people mentioned so far, it mentions those whom the
+// new text names, too.
+func (c Content) Edit(text string) Content {
+	edit := Content{Kind: KindEdit, Text: text}
+	for _, who := range c.Mentions {
+		if who == MentionAll || mentions(text, who) {
+			edit.Mentions = append(edit.Mentions, who)
+		}
+	}
+	return edit
+}
+
+// mentions reports whether a text contains @ and the digits of a person.
+func mentions(text, who string) bool {
+	digits := strings.TrimPrefix(strings.TrimPrefix(who, "lid:"), "+")
+	_, named, _ := strings.Cut(text, "@")
+	for part := range strings.SplitSeq(named, "@") {
+		if rest, ok := strings.CutPrefix(part, digits); ok && strings.TrimLeft(rest, "0123456789") == rest {
+			return true
+		}
+	}
+	return false
+}
+
+// edit gives content the text of an edit, with what belongs to the text.
+func (c *Content) edit(by Content) {
+	c.Text, c.Truncated, c.Mentions, c.LinkPreview = by.Text, by.Truncated, by.Mentions, by.LinkPreview
+}
+
 // Apply changes m by an action on it, and returns the type of the event that reports it. It
 // returns false if the action has no effect, such as an edit by somebody who is not the sender.
 func (m *Message) Apply(a Message) (EventType, bool) {
@@ -138,13 +168,18 @@ func (m *Message) Apply(a Message) (EventType, bool) {
 		if m.Content.Poll == nil || a.Content.Poll == nil {
 			return "", false
 		}
-		m.vote(Vote{From: a.From, FromLID: a.actor(), Options: m.Content.Poll.chosen(a.Content.Poll.Options), At: at})
+		chosen := m.Content.Poll.chosen(a.Content.Poll.Options)
+		if len(chosen) == 0 && len(a.Content.Poll.Options) > 0 { // for options that were added later
+			return "", false
+		}
+		m.vote(Vote{From: a.From, FromLID: a.actor(), Options: chosen, At: at})
 		return PollVote, true
 	case KindEdit:
 		if !own || m.State.DeletedAt != 0 || at < m.State.EditedAt {
 			return "", false
 		}
-		m.Content.Text, m.State.EditedAt = a.Content.Text, at
+		m.Content.edit(a.Content)
+		m.State.EditedAt = at
 		return MessageEdited, true
 	case KindRevoke:
 		if !own {

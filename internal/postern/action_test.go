@@ -67,6 +67,28 @@ func TestLateEditIsIgnored(t *testing.T) {
 	}
 }
 
+// What belongs to the text is replaced with it.
+func TestEditReplacesWhatBelongsToTheText(t *testing.T) {
+	t.Parallel()
+	m := mine()
+	m.Content.Truncated, m.Content.LinkPreview, m.Content.Mentions = true, &LinkPreview{}, []string{"+1555"}
+	edit := by(Outbound, KindEdit, "")
+	edit.Content = m.Content.Edit("@15550, hi")
+	m.Apply(edit)
+	if c := m.Content; c.Text != "@15550, hi" || c.Truncated || c.LinkPreview != nil || len(c.Mentions) != 0 {
+		t.Errorf("the content is %+v", c)
+	}
+	edit.Content = Content{Kind: KindEdit, Text: "cut", Truncated: true, Extra: Extra{Mentions: []string{"lid:7"}}}
+	m.Apply(edit)
+	if c := m.Content; !c.Truncated || len(c.Mentions) != 1 {
+		t.Errorf("the content is %+v", c)
+	}
+	m.Content.Mentions = []string{"lid:7", "all", "+1555", "+16"}
+	if got := m.Content.Edit("16 for @7 and @1555!").Mentions; !slices.Equal(got, []string{"lid:7", "all", "+1555"}) {
+		t.Errorf("the edit mentions %v", got)
+	}
+}
+
 // A pin lasts from its own time, and is replaced by the next one.
 func TestPinsReplaceEachOther(t *testing.T) {
 	t.Parallel()
@@ -135,6 +157,10 @@ func TestVotesAreCountedByPerson(t *testing.T) {
 	want := []Tally{{"a", 0}, {"b", 2}, {"c", 1}}
 	if got := m.TallyOf(); !slices.Equal(got, want) || len(m.State.Votes) != 2 {
 		t.Errorf("tally = %v of %d votes, want %v of 2", got, len(m.State.Votes), want)
+	}
+	vote("+15551234567", "1", HashOfOption("added later"))
+	if len(m.State.Votes) != 2 {
+		t.Errorf("after a vote for an option that is not known, there are %d votes", len(m.State.Votes))
 	}
 	vote("+15551234567", "1")
 	if len(m.State.Votes) != 1 {

@@ -183,6 +183,18 @@ type Message struct {
 	Trace string // that it belongs to, as a traceparent header; "" for none
 }
 
+// NeverSent reports whether a message has ended without having been sent. One whose end is [Unconfirmed] may have been.
+func (m Message) NeverSent() bool {
+	switch m.Status {
+	case Canceled, Expired:
+		return true
+	case Failed:
+		return m.Error == nil || m.Error.Code != Unconfirmed
+	default:
+		return false
+	}
+}
+
 // Texts returns the texts by which a message is found: those of its content and the values of its metadata.
 func (m Message) Texts() []string {
 	return slices.AppendSeq(m.Content.Texts(), maps.Values(m.Metadata))

@@ -198,9 +198,9 @@ func (m Message) effect(a Message) (kind string, ok bool) {
 		}
 		return "star", true
 	case KindEdit:
-		return "edit", a.Direction == m.Direction
+		return "edit", m.isBy(a)
 	case KindRevoke:
-		return "delete", a.Direction == m.Direction
+		return "delete", m.isBy(a) || m.Moderates(a) && (a.Direction == Outbound || m.State.DeletedAt == cmp.Or(a.SentAt, a.CreatedAt))
 	default:
 		return "", false
 	}

@@ -189,7 +189,7 @@ func (h *host) close() {
 // Outbound returns a sent message for a recipient who asks for it again.
 func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound, bool) {
 	m, ok, err := h.e.db.Messages.ByNetworkID(ctx, h.d.ID, networkID)
-	if err != nil || !ok {
+	if err != nil || !ok || m.State.DeletedAt != 0 {
 		return network.Outbound{}, false
 	}
 	out, err := h.e.outbound(ctx, m)

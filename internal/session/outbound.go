@@ -37,7 +37,7 @@ func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.O
 		if err == nil && !ok {
 			err = &network.Rejected{Code: postern.NetworkRejected, Detail: "the message that it is about was removed"}
 		}
-		if err == nil && neverSent(target) {
+		if err == nil && target.NeverSent() {
 			err = &network.Rejected{Code: postern.NetworkRejected, Detail: "the message that it is about was never sent"}
 		}
 		out.Target = quoteOf(target)
@@ -49,29 +49,43 @@ func (e *Engine) outbound(ctx context.Context, m postern.Message) (out network.O
 	return out, nil
 }
 
-// neverSent reports whether a message has ended without having been sent. Until then, actions about it wait behind it.
-func neverSent(m postern.Message) bool {
-	switch m.Status {
-	case postern.Canceled, postern.Expired:
-		return true
-	case postern.Failed:
-		return m.Error == nil || m.Error.Code != postern.Unconfirmed
-	}
-	return false
-}
-
 // captioned returns the file of a message whose caption is edited: an edit repeats the whole
 // message. It makes target describe the file as it is on the network.
 func (e *Engine) captioned(ctx context.Context, m postern.Message, target *network.Quote) (*network.Attachment, error) {
-	file, err := e.attachment(ctx, m, 0)
-	if errors.Is(err, errUnprepared) {
-		err = mediaFailed("what the network knows of the file was removed")
+	find := sentElsewhere
+	if m.Source == postern.FromAPI {
+		find = handedOver
 	}
+	file, err := find(ctx, e, m)
 	if err != nil {
 		return nil, err
 	}
 	target.Content = file.describe(m.Content)
 	return file.onNetwork(), nil
+}
+
+// handedOver returns what is known of the file of a message from the API.
+func handedOver(ctx context.Context, e *Engine, m postern.Message) (*attached, error) {
+	file, err := e.attachment(ctx, m, 0)
+	if errors.Is(err, errUnprepared) {
+		err = errFileForgotten
+	}
+	return file, err
+}
+
+var errFileForgotten = mediaFailed("what the network knows of the file was removed")
+
+// sentElsewhere returns what is known of the file of a message that the owner sent elsewhere.
+func sentElsewhere(ctx context.Context, e *Engine, m postern.Message) (*attached, error) {
+	row, err := e.db.Media.Get(ctx, m.WorkspaceID, m.Content.Media.ID)
+	switch {
+	case postern.ReasonOf(err) == postern.NotFound || err == nil && len(row.Source) == 0:
+		return nil, errFileForgotten
+	case err != nil:
+		return nil, err
+	}
+	ref, err := e.g.Sessions.OpenSource(row.ID, row.Source)
+	return &attached{Ref: ref, MIMEType: m.Content.Media.MIMEType}, err
 }
 
 // onNetwork returns the file as the driver sends it.

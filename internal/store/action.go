@@ -203,8 +203,8 @@ var joinedChats = db.NewStatement("device, chat",
 	`SELECT @device, @chat, CASE WHEN from_chat = @chat THEN to_chat ELSE from_chat END
 		FROM chat_join [, @rows] WHERE device_id = @device AND @chat IN (from_chat, to_chat)`)
 
-var saveTargets = db.NewStatement("message, new_state, new_body",
-	`UPDATE message SET state = @new_state, body = @new_body [FROM @rows] WHERE id = @message`)
+var saveTargets = db.NewStatement("message, new_state, new_body, new_extra",
+	`UPDATE message SET state = @new_state, body = @new_body, extra = @new_extra [FROM @rows] WHERE id = @message`)
 
 // target identifies the message that an action is about.
 type target struct {
@@ -341,7 +341,7 @@ func saveActs(t *db.Tx, changed []*postern.Message) error {
 	rows := make([][]any, 0, len(changed))
 	for i, m := range changed {
 		if slices.Index(changed, m) == i {
-			rows = append(rows, []any{m.ID, asJSON(m.State), m.Content.Text})
+			rows = append(rows, []any{m.ID, asJSON(m.State), m.Content.Text, extraOf(m.Content)})
 		}
 	}
 	return t.Each(saveTargets, rows)

@@ -293,6 +293,25 @@ func TestCaptionsAreEdited(t *testing.T) {
 	})
 }
 
+// The caption of a picture that the owner sent on the phone is edited, too.
+func TestCaptionsOfThePhoneAreEdited(t *testing.T) {
+	onOneEngine(t, func(t *testing.T, k *testkit.Kit) {
+		a := newActing(t, k)
+		networkID, err := k.Vendor.TypeContent(t.Context(), phone, reader, vendorsim.Content{
+			Type: vendorsim.TypeImage, Body: "helo", Media: &vendorsim.Media{Data: picture(t, asJPEG)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.act("PATCH", a.event(postern.MessageEcho, 1)["id"], "", map[string]any{"body": "hello"})
+		a.event(postern.MessageEdited, 1)
+		shown, err := k.Vendor.ShownMessage(reader, networkID)
+		if err != nil || shown.Body != "hello" || !shown.Edited || shown.Media == nil {
+			t.Errorf("the phone shows %+v, %v", shown, err)
+		}
+	})
+}
+
 // Votes are decrypted in both directions, replace each other, and are counted.
 func TestVotesGoBothWays(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {

@@ -268,13 +268,12 @@ func TestMessageToAForeignGroupFails(t *testing.T) {
 func TestMentionsInGroups(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, k *testkit.Kit) {
 		c := k.Workspace("growth")
-		hooks := c.Receive("message.received")
+		hooks := c.Receive("message.received", "message.edited")
 		d := c.Link(phone)
 		g, chat := newGroup(t, k, ann, phone, ben)
 		text := "@" + ann[1:] + ", ask @" + ben[1:] + "0 and @" + ben[1:] + "."
-		send := func(mentions ...string) {
+		send := func(mentions ...string) (m postern.Message) {
 			t.Helper()
-			var m postern.Message
 			c.Call("POST", "/v1/messages", map[string]any{
 				"deviceId": d.ID, "to": chat, "body": text, "mentions": mentions,
 			}, 202, &m)
@@ -286,9 +285,20 @@ func TestMentionsInGroups(t *testing.T) {
 			if last := shown[len(shown)-1]; last.Body != text || !slices.Equal(last.Mentions, mentions) {
 				t.Errorf("the phone shows %q with %v", last.Body, last.Mentions)
 			}
+			return m
 		}
-		send(ann, ben)
+		asked := send(ann, ben)
 		send("all")
+		c.Call("PATCH", "/v1/messages/"+string(asked.ID), map[string]any{"body": "@" + ben[1:] + "0, or @" + ann[1:]}, 202, nil)
+		hooks.AwaitCount(postern.MessageEdited, 1)
+		c.Call("GET", "/v1/messages/"+string(asked.ID), nil, 200, &asked)
+		if !slices.Equal(asked.Content.Mentions, []string{ann}) {
+			t.Errorf("the edited message mentions %v, want %s", asked.Content.Mentions, ann)
+		}
+		if info, text := lastEdit(t, k); len(info.GetMentionedJID()) != 1 || strings.Contains(text, ann[1:]) ||
+			!strings.HasSuffix(text, "@"+strings.TrimSuffix(info.GetMentionedJID()[0], "@lid")) {
+			t.Errorf("the phone gets %q with %v", text, info.GetMentionedJID())
+		}
 		_, err := k.Vendor.WriteInGroup(t.Context(), g.ID, ann, vendorsim.Content{
 			Type: vendorsim.TypeText, Body: "@" + phone[1:] + " and @" + ben[1:], Mentions: []string{phone, ben, "all"},
 		})
@@ -305,6 +315,18 @@ func TestMentionsInGroups(t *testing.T) {
 			"deviceId": d.ID, "to": ann, "body": "x", "mentions": []string{"all"},
 		}, 422, nil)
 	})
+}
+
+// lastEdit returns the text of the edit that was sent last, and what it says beside the text.
+func lastEdit(t *testing.T, k *testkit.Kit) (*waE2E.ContextInfo, string) {
+	t.Helper()
+	var m waE2E.Message
+	list := k.Vendor.Ledger(0, 0)
+	if err := proto.Unmarshal(list[len(list)-1].Raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	text := m.GetEditedMessage().GetMessage().GetProtocolMessage().GetEditedMessage().GetExtendedTextMessage()
+	return text.GetContextInfo(), text.GetText()
 }
 
 // Administrators of a group delete what others have written, and nobody else does.
@@ -349,6 +371,9 @@ func TestAdministratorsDeleteMessages(t *testing.T) {
 		}
 		hooks.AwaitCount(postern.GroupParticipants, 2)
 		c.Call("DELETE", on, nil, 202, nil)
+		if a := c.Do("GET", on+"/timeline", nil); !strings.Contains(string(a.Body), `"type":"delete"`) {
+			t.Errorf("the timeline does not have the deletion: %s", a.Body)
+		}
 		if e := deleted(2); "/v1/messages/"+string(e.ID) != on || e.Deletion == nil || e.Deletion.From != phone {
 			t.Errorf("message.deleted = %+v", e)
 		}

@@ -33,12 +33,12 @@ func (c *conn) action(ctx context.Context, to types.JID, m network.Outbound) (*w
 		}
 		return c.cli.BuildRevoke(to, c.member(ctx, to, m.Target), id), nil
 	case postern.KindEdit:
-		edited := postern.Text(m.Content.Text)
+		edited := postern.Text("")
 		if m.File != nil { // a caption is edited by sending the whole message
 			edited = m.Target.Content
-			edited.Text = m.Content.Text
 		}
-		msg, err := content.ToWire(content.Outgoing{Content: edited, File: m.File})
+		edited.Text, edited.Mentions = m.Content.Text, m.Content.Mentions
+		msg, err := content.ToWire(content.Outgoing{Content: content.Renamed(edited, c.naming(ctx, to)), File: m.File})
 		return c.cli.BuildEdit(to, id, msg), err
 	case postern.KindVote:
 		return c.vote(ctx, to, m)
