@@ -136,6 +136,11 @@ type presenceInput struct {
 
 // presence follows what others show to a device at the moment.
 func (h contacts) presence(ctx context.Context, q *request, in *presenceInput) (*huma.StreamResponse, error) {
+	for _, text := range in.ChatID {
+		if _, err := chatFilter(text); err != nil {
+			return nil, err
+		}
+	}
 	shown, err := h.gateway.Contacts.Follow(ctx, q.caller, in.ID, in.ChatID)
 	if err != nil {
 		return nil, err

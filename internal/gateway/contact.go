@@ -232,13 +232,14 @@ func (g Contacts) Follow(
 		return nil, err
 	}
 	if len(chats) > presence.MaxChats {
-		return nil, postern.Invalid("/chatId", "at most %d people can be followed", presence.MaxChats)
+		return nil, postern.Invalid("/query/chatId", "at most %d people can be followed", presence.MaxChats)
 	}
 	ours := make([]string, len(chats))
 	for i, text := range chats {
 		chat, err := postern.ParseChat(text)
 		if err != nil || !postern.IsDirect(chat) {
-			return nil, postern.Invalid("/chatId", "only people are online or not: give numbers, or ids that begin with lid:")
+			return nil, postern.Invalid("/query/chatId",
+				"only people are online or not: give numbers, or ids that begin with lid:")
 		}
 		if ours[i], err = g.chatOf(ctx, c.Workspace(), chat); err != nil {
 			return nil, err

@@ -84,6 +84,8 @@ func (s Messages) Search(ctx context.Context, ws postern.WorkspaceID, q MessageS
 	upper := q.upper(below)
 	list, open := words.Query(q.Text)
 	switch {
+	case len(list) == 0 && strings.TrimSpace(q.Text) != "": // no text is found by such characters
+		return p, nil
 	case len(list) == 0:
 		return s.page(ctx, ws, q, q.way(ws), upper, limit)
 	case s.db.Postgres():

@@ -353,6 +353,9 @@ func TestSearchFindsWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		index()
+		if got := find(MessageSearch{Text: "👍 !"}); got != nil {
+			t.Errorf("a text without words finds %v", got)
+		}
 		if got := find(MessageSearch{Text: "changed before"}); !slices.Equal(got, []string{"g"}) {
 			t.Errorf("a message that was changed early is found as %q", got)
 		}
