@@ -7,6 +7,8 @@
 //   data-pauses="id"             keeps what is in #id from asking for more by itself
 //   data-rests                   does not ask for more while details in it are open, or somebody chooses something in it
 //   details [data-loads]         has a link to what takes its place when the details are opened
+//   textarea[data-draft="key"]   keeps what is written in it, in this tab, until it is sent
+//   body[data-reader]            is who reads the page
 //   data-most="n"                holds n children: those at the end go, data-cut tells
 //   form[data-uploads="id"]      sends its file with a progress bar; what the answer has as #id takes its place
 //   data-drops="id"              takes a file that is dropped into the field #id
@@ -190,6 +192,7 @@
     }
     const fail = (text) => {
       wait(false)
+      unsent()
       refused.textContent = text
       refused.hidden = false
     }
@@ -203,6 +206,7 @@
       if (request.status < 400) return location.assign(request.responseURL)
       const answer = request.response?.getElementById(form.dataset.uploads)
       if (!answer) return fail(request.response?.querySelector('main p')?.textContent ?? 'The file was not sent.')
+      unsent()
       document.getElementById(form.dataset.uploads).replaceWith(answer)
       answer.querySelector('[autofocus]')?.focus()
       say(answer.querySelector('[role=alert]')?.textContent ?? '')
@@ -240,6 +244,27 @@
     field.dispatchEvent(new Event('change', { bubbles: true }))
     field.focus()
     say(`${field.files[0]?.name ?? 'No file'} chosen`)
+  })
+
+  // A draft is kept until the page that follows has its field again, without the text: then it was sent. Those of
+  // another reader are dropped.
+  const reader = document.body.dataset.reader
+  const draftOf = (e) => e.dataset?.draft && `draft ${reader} ${e.dataset.draft}`
+  const unsent = () => sessionStorage.removeItem('sent')
+  for (const key of reader ? Object.keys(sessionStorage) : []) {
+    if (key.startsWith('draft ') && !key.startsWith(`draft ${reader} `)) sessionStorage.removeItem(key)
+  }
+  for (const e of document.querySelectorAll('[data-draft]')) {
+    const key = draftOf(e)
+    if (!e.value && sessionStorage.getItem('sent') === key) sessionStorage.removeItem(key)
+    e.value ||= sessionStorage.getItem(key) ?? ''
+  }
+  unsent()
+  document.addEventListener('input', (e) => {
+    if (draftOf(e.target)) sessionStorage.setItem(draftOf(e.target), e.target.value)
+  })
+  document.addEventListener('submit', (e) => {
+    for (const part of e.target.elements) if (draftOf(part)) sessionStorage.setItem('sent', draftOf(part))
   })
 
   // A form that is on its way is not sent twice by a double click; it is usable
@@ -413,7 +438,7 @@
   // A reload throws away what somebody is writing, and takes the place of the page that a form leads to.
   const sent = () => document.querySelector('form[data-sent]')
   const typed = () => [...document.querySelectorAll('textarea, input:not([type=hidden])')]
-    .some((f) => f !== field && f.value !== f.defaultValue)
+    .some((f) => f !== field && !f.dataset.draft && f.value !== f.defaultValue)
   // The session ended, or the server is ill: what is shown stays, and the page is loaded anew when it must be.
   document.addEventListener('htmx:before:response', (e) => {
     const { raw, status } = e.detail.ctx.response

@@ -63,7 +63,7 @@ func (d chats) find(r *http.Request, v visit, names map[postern.DeviceID]string,
 	}
 	list, err := d.g.Messages.List(r.Context(), v.caller, q)
 	same := asked(r, "beside")
-	if err == nil && len(list.Data) == 0 && mayBeWords(view.Find, q) {
+	if err == nil && len(list.Data) == 0 && list.Next == "" && mayBeWords(view.Find, q) {
 		q.ChatID, q.Text = "", view.Find
 		same.Set("in", inWords)
 		list, err = d.g.Messages.List(r.Context(), v.caller, q)

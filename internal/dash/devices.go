@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"postern/internal/access"
+	"postern/internal/dash/numbers"
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/paging"
@@ -236,12 +237,12 @@ const mostPerMinute = 1000
 
 // rateIn reads a pace; an empty field means the server's default.
 func rateIn(f *page.Field) gateway.Change[postern.Rate] {
-	text := strings.ReplaceAll(strings.TrimSpace(f.Value), ",", "")
+	text := strings.TrimSpace(f.Value)
 	if text == "" {
 		return gateway.Change[postern.Rate]{Given: true}
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > mostPerMinute {
+	n, ok := numbers.Read(text)
+	if !ok || n < 1 || n > mostPerMinute {
 		f.Error = "Enter a number from 1 to 1,000, or nothing."
 	}
 	return given(postern.Rate(n))

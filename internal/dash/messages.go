@@ -298,7 +298,8 @@ func every(m postern.Message, now time.Time) time.Duration {
 	switch file := m.Content.Media; {
 	case file != nil && file.Status == postern.MediaPending:
 		return 2 * time.Second
-	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status.Rank() >= postern.Read.Rank():
+	case m.Source != postern.FromAPI || m.Status.Rank() <= 0 || m.Status.Rank() >= postern.Played.Rank(),
+		m.Status == postern.Read && !m.Content.Kind.IsPlayed():
 		return 0
 	case now.Sub(m.CreatedAt.Std()) < 10*time.Minute:
 		return 2 * time.Second

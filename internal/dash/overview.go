@@ -14,6 +14,8 @@ import (
 	"postern/internal/dash/page"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // show shows the first page: what is wrong, the devices and webhooks, and figures. A page that is open asks for the
@@ -338,7 +340,10 @@ func (d overview) named(r *http.Request, v visit, text string) (list []page.Hit,
 
 // pathOfID returns the page of what an id names; "" for other texts.
 func (d overview) pathOfID(r *http.Request, v visit, text string) string {
-	kind, _, _ := strings.Cut(text, "_")
+	kind, rest, _ := strings.Cut(text, "_")
+	if len(rest) < ulid.EncodedSize && kind != "req" {
+		return ""
+	}
 	switch kind {
 	case "msg":
 		return messagePath(postern.MessageID(text))

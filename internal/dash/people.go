@@ -167,7 +167,8 @@ func actorOf(a people.Act) string {
 func kindWords(kind string) string {
 	return map[string]string{
 		"device": "Devices", "webhook": "Webhooks", "message": "Messages", "key": "API keys", "member": "Members",
-		"invitation": "Invitations", "user": "Users", "workspace": "Workspace",
+		"invitation": "Invitations", "user": "Users", "workspace": "Workspace", "contact": "Contacts",
+		"chat": "Conversations",
 	}[kind]
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -98,11 +99,19 @@ func (d signIns) showSecond(w http.ResponseWriter, r *http.Request) error {
 	return d.askSecond(w, r, http.StatusOK, page.SecondView{Next: local(r.FormValue("next"))})
 }
 
+// signInFor is the path of the first step, which leads to a page.
+func signInFor(next string) string {
+	if next == "" || next == "/" {
+		return "/signin"
+	}
+	return "/signin?" + url.Values{"next": {next}}.Encode()
+}
+
 // askSecond asks for the second step after the right password.
 func (d signIns) askSecond(w http.ResponseWriter, r *http.Request, status int, view page.SecondView) error {
 	u, ok := d.pending(r)
 	if !ok {
-		return seeOther(w, r, "/signin")
+		return seeOther(w, r, signInFor(view.Next))
 	}
 	who := access.Pending{ID: u.ID, Address: d.address(r)}
 	factors, err := d.p.SecondFactors.Asked(r.Context(), who)
@@ -122,7 +131,7 @@ func (d signIns) askSecond(w http.ResponseWriter, r *http.Request, status int, v
 func (d signIns) second(w http.ResponseWriter, r *http.Request) error {
 	u, ok := d.pending(r)
 	if !ok {
-		return seeOther(w, r, "/signin")
+		return seeOther(w, r, signInFor(local(r.PostFormValue("next"))))
 	}
 	who := access.Pending{ID: u.ID, Address: d.address(r), Browser: d.known(r)}
 	var err error

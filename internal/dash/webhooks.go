@@ -472,8 +472,9 @@ func hookForm(r *http.Request) (in gateway.NewEndpoint, err error) {
 	if r.PostFormValue("v1a") != "" {
 		in.Signatures = append(in.Signatures, postern.SignatureEd25519)
 	}
-	if n := r.PostFormValue("inFlight"); n != "" {
-		if in.MaxInFlight, err = strconv.Atoi(n); err != nil || in.MaxInFlight < 1 {
+	if n := strings.TrimSpace(r.PostFormValue("inFlight")); n != "" {
+		var ok bool
+		if in.MaxInFlight, ok = numbers.Read(n); !ok || in.MaxInFlight < 1 {
 			return in, postern.Invalid("/maxInFlight", "enter a number from 1 to 64")
 		}
 	}

@@ -384,18 +384,24 @@ func (d workspaces) changeLimits(w http.ResponseWriter, r *http.Request, v visit
 
 // limitsIn reads the limits of a form; an empty field removes the override.
 func limitsIn(r *http.Request) (l postern.Limits, err error) {
+	var wrong []postern.Field
 	for name, to := range map[string]**int{
 		"messages": &l.Messages, "devices": &l.Devices, "eventDays": &l.EventDays, "messageDays": &l.MessageDays,
 		"storageMiB": &l.StorageMiB,
 	} {
-		text := strings.ReplaceAll(strings.TrimSpace(r.PostFormValue(name)), ",", "")
-		n, wrong := strconv.Atoi(cmp.Or(text, "-1"))
-		if wrong != nil || text != "" && n < 0 {
-			err = cmp.Or(err, error(postern.Invalid("/"+name, "enter a whole number or leave the field empty")))
+		n, ok := -1, true
+		if text := strings.TrimSpace(r.PostFormValue(name)); text != "" {
+			n, ok = numbers.Read(text)
+		}
+		if !ok {
+			wrong = append(wrong, postern.Field{Pointer: "/" + name, Detail: "enter a whole number or leave the field empty"})
 		}
 		*to = &n
 	}
-	return l, err
+	if len(wrong) > 0 {
+		return l, &postern.Error{Reason: postern.ValidationFailed, Detail: "some limits are not numbers", Fields: wrong}
+	}
+	return l, nil
 }
 
 // limitsRefused shows the form again with its errors.

@@ -1,7 +1,11 @@
 // Package numbers formats the numbers of the dashboard.
 package numbers
 
-import "strconv"
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
 
 // Of formats a number with thousands separators: 1,000,000.
 func Of[N int | int64](n N) string {
@@ -10,6 +14,17 @@ func Of[N int | int64](n N) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+var written = regexp.MustCompile(`^(\d+|\d{1,3}(,\d{3})+)$`)
+
+// Read reads a whole number that [Of] may have formatted. ok is false for everything else, such as 1,5.
+func Read(text string) (n int, ok bool) {
+	if !written.MatchString(text) {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
+	return n, err == nil
 }
 
 // Many formats a number with its noun.

@@ -13,6 +13,18 @@ func TestNumbersHaveTheirThousandsApart(t *testing.T) {
 	}
 }
 
+func TestNumbersAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"0": 0, "1500": 1500, "1,500": 1500, "1,000,000": 1_000_000, "1,5": -1, "-1": -1, "": -1, "1,0000": -1, ",5": -1, "x": -1,
+		"99999999999999999999": -1,
+	} {
+		if n, ok := Read(text); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q is read as %d, %v, want %d", text, n, ok, want)
+		}
+	}
+}
+
 func TestRateIsNeverRoundedUp(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

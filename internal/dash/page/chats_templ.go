@@ -2815,7 +2815,7 @@ func compose(v ChatView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = draft(v.Draft, input{id: "body", name: "body", label: "Your message", field: v.Body, focus: true, free: true}, 3).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = draft(v.Draft, input{id: "body", name: "body", label: "Your message", field: v.Body, focus: true, free: true, draft: string(v.path())}, 3).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
