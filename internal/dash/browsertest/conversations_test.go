@@ -47,6 +47,33 @@ func (b *browser) opens(field string) {
 	)
 }
 
+// A text that was not sent is there again after a look at another page, and gone once it was sent.
+func TestUnsentTextIsKept(t *testing.T) {
+	t.Parallel()
+	k := testkit.Start(t)
+	b := open(t, k.URL())
+	b.setUp(k.SetUpURL())
+	device := b.linkDevice()
+	chat := talkOf(device)
+	written := func(want string) {
+		t.Helper()
+		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.getElementById("body").value`))
+		if b.must(err); got != want {
+			t.Errorf("the field has %q, want %q", got, want)
+		}
+	}
+	b.goTo(chat)
+	b.fill("#body", "half a sent")
+	b.goTo("/devices")
+	b.goTo(chat)
+	written("half a sent")
+	b.fill("#body", "a sentence")
+	b.press("#write button.btn-primary")
+	b.awaits("a sentence")
+	b.goTo(chat)
+	written("")
+}
+
 // A contact's poll is answered by keyboard, the vote is changed, and removed.
 func TestVotes(t *testing.T) {
 	t.Parallel()
