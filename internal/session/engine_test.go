@@ -372,6 +372,22 @@ func TestUnknownOutcomeIsRepeatedUnderTheSameID(t *testing.T) {
 	})
 }
 
+// If the number is not on the network, an attempt before whose end is not known has reached nobody either.
+func TestRepetitionToANumberThatIsNotOnTheNetwork(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		d := w.linked()
+		gone := &network.Rejected{Code: postern.RecipientNotFound, Detail: "the number is not on the network"}
+		if err := w.net.Answer(account, errors.New("no answer"), gone); err != nil {
+			t.Fatal(err)
+		}
+		id := w.send(d, customer)
+		w.settle(time.Minute)
+		if m := w.wantMessage(id, postern.Failed); m.Error == nil || m.Error.Code != postern.RecipientNotFound {
+			t.Errorf("it failed with %+v", m.Error)
+		}
+	})
+}
+
 // A refusal of a repetition says nothing about the attempt before it, which a receipt may still confirm.
 func TestRefusedRepetitionLeavesTheOutcomeUnknown(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -482,9 +482,10 @@ func (l *liveSession) limited(refusal error) {
 }
 
 // failure returns how a refused message ends. An attempt before this one may have reached the recipient: then only its
-// repetition was refused, and a receipt may still confirm the message.
+// repetition was refused, and a receipt may still confirm the message. An earlier attempt reached nobody either if the
+// number is not on the network.
 func failure(m store.QueuedMessage, r *network.Rejected) postern.Failure {
-	if m.FrameLeft && r.Code != postern.Unconfirmed {
+	if m.FrameLeft && r.Code != postern.Unconfirmed && r.Code != postern.RecipientNotFound {
 		return postern.Failure{
 			Code: postern.Unconfirmed, Detail: "it may have arrived, and cannot be repeated: " + r.Detail,
 		}
