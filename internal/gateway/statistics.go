@@ -260,8 +260,6 @@ const MostProblems = 50
 const (
 	// fresh is how long a device may take to connect before that is a problem.
 	fresh = 5 * time.Second
-	// mostWrong is how many problems are looked at.
-	mostWrong = 10_000
 	// longQueued is how long a message of a connected device waits before that is one.
 	longQueued = 15 * time.Minute
 )
@@ -284,7 +282,7 @@ func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention
 		a.Endpoints, a.Failing, a.Disabled = 0, 0, 0
 	}
 	now := g.time()
-	list, err := table.WrongIn(ctx, c.Workspace(), now.Add(-longQueued), mostWrong)
+	list, err := table.WrongIn(ctx, c.Workspace(), now.Add(-longQueued))
 	if err != nil {
 		return a, err
 	}

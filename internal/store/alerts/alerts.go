@@ -121,11 +121,9 @@ func (t Table) WrongWhereTold(ctx context.Context, queuedBefore postern.Time) ([
 		OR w.id IN (SELECT workspace_id FROM alert_member))`), queuedBefore, most)
 }
 
-// WrongIn is Wrong for one workspace. It returns at most limit alerts.
-func (t Table) WrongIn(ctx context.Context, ws postern.WorkspaceID, queuedBefore postern.Time, limit int) ([]Alert,
-	error,
-) {
-	return t.wrong(ctx, wrong(` AND w.id = $3`), queuedBefore, limit, ws)
+// WrongIn is Wrong for one workspace.
+func (t Table) WrongIn(ctx context.Context, ws postern.WorkspaceID, queuedBefore postern.Time) ([]Alert, error) {
+	return t.wrong(ctx, wrong(` AND w.id = $3`), queuedBefore, most, ws)
 }
 
 func (t Table) wrong(ctx context.Context, query string, args ...any) (list []Alert, err error) {

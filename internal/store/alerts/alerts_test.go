@@ -166,7 +166,7 @@ func TestEndpointIsAProblemUntilItIsVerified(t *testing.T) {
 		e := endpoint(t, s)
 		problem := func(want string, since postern.Time) {
 			t.Helper()
-			list, err := alerts.Of(s).WrongIn(t.Context(), "ws_1", 0, 10)
+			list, err := alerts.Of(s).WrongIn(t.Context(), "ws_1", 0)
 			check(t, err)
 			got, at := "", postern.Time(0)
 			for _, a := range list {
@@ -233,7 +233,7 @@ func TestOldestMessageThatWaits(t *testing.T) {
 		if err != nil || len(board) != 1 || board[0].Waiting != 3 || board[0].Queue.Since != now+3 {
 			t.Errorf("the board has %+v, %v", board, err)
 		}
-		list, err := alerts.Of(s).WrongIn(t.Context(), "ws_1", now+4, 10)
+		list, err := alerts.Of(s).WrongIn(t.Context(), "ws_1", now+4)
 		if err != nil || len(list) != 1 || list[0].Kind != alerts.MessagesWaiting || list[0].Since != now+3 {
 			t.Errorf("what is wrong: %+v, %v", list, err)
 		}
