@@ -23,7 +23,8 @@ func TestEditsCarryMentionsAndPreviews(t *testing.T) {
 	}})
 	c := in.Content
 	c.Text = ""
-	if !ok || in.About != "A" || c.Kind != postern.KindEdit || !c.Truncated || len(c.Mentions) != 1 || c.Mentions[0] != "lid:123456789012345" ||
+	if !ok || in.About != "A" || c.Kind != postern.KindEdit || !c.Truncated ||
+		len(c.Mentions) != 1 || c.Mentions[0] != "lid:123456789012345" ||
 		c.LinkPreview == nil || c.LinkPreview.Title != "Example" {
 		t.Errorf("the edit is %v, %s, %+v, %+v", ok, in.About, c, c.LinkPreview)
 	}

@@ -28,11 +28,9 @@ func TimerOf(m *waE2E.Message, at time.Time) (t network.Timer, ok bool) {
 	return timer(info.GetExpiration(), info.GetEphemeralSettingTimestamp(), at), info.GetExpiration() > 0
 }
 
-// TimerSince returns the timer of a chat that was set at a time in Unix seconds; 0 if that is not known, so that any
+// TimerSince returns the timer of a chat that was set at a time. If that is not known, it is the zero time, so that any
 // other timer is a later one.
-func TimerSince(seconds uint32, since uint64) network.Timer {
-	now := time.Now().UTC()
-	set := time.Unix(int64(min(since, uint64(now.Unix()))), 0).UTC() //nolint:gosec // it fits
+func TimerSince(seconds uint32, set time.Time) network.Timer {
 	return network.Timer{Seconds: int(min(seconds, maxTimer)), Since: set}
 }
 

@@ -69,6 +69,14 @@ func (c Chat) token(now time.Time) (t store.PrivacyToken, ok bool) {
 	return t, true
 }
 
+// TimerSet returns when the timer of the chat was set; the zero time if that is not known.
+func (c Chat) TimerSet(now time.Time) time.Time {
+	if c.SetAt == 0 {
+		return time.Time{}
+	}
+	return unixTime(c.SetAt, now)
+}
+
 func unixTime(seconds uint64, now time.Time) time.Time {
 	return Sane(time.Unix(int64(min(seconds, 1<<40)), 0), now) //nolint:gosec // compared
 }

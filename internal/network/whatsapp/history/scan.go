@@ -198,7 +198,7 @@ func (s *scan) chat(f field) error {
 		case chatSentAt:
 			c.SentAt = f.value
 		case chatTimer:
-			c.Timer = uint32(min(f.value, math.MaxUint32)) //nolint:gosec // it fits
+			c.Timer = uint32(min(f.value, math.MaxUint32)) //nolint:gosec // compared
 		case chatTimerAt:
 			c.SetAt = f.value
 		}
