@@ -198,7 +198,8 @@ func (d keys) rotate(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusCreated,
 		page.KeyShown(d.frame(r, v, "Your new API key", "/keys"),
 			page.KeyShownView{
-				Name: key.Name, Secret: secret, BaseURL: d.base, Old: timeOf(old.ExpiresAt), Ends: timeOf(key.ExpiresAt),
+				Name: key.Name, Secret: secret, BaseURL: d.base,
+				Old: timeOf(old.ExpiresAt), Ends: timeOf(key.ExpiresAt),
 			}))
 }
 

@@ -394,7 +394,9 @@ func limitsIn(r *http.Request) (l postern.Limits, err error) {
 			n, ok = numbers.Read(text)
 		}
 		if !ok {
-			wrong = append(wrong, postern.Field{Pointer: "/" + name, Detail: "enter a whole number or leave the field empty"})
+			wrong = append(wrong, postern.Field{
+				Pointer: "/" + name, Detail: "enter a whole number or leave the field empty",
+			})
 		}
 		*to = &n
 	}

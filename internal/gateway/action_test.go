@@ -11,7 +11,8 @@ import (
 func TestWhatMayHaveArrivedCanBeDeleted(t *testing.T) {
 	for code, want := range map[postern.FailureCode]bool{postern.Unconfirmed: true, postern.RecipientNotFound: false} {
 		m := postern.Message{
-			Direction: postern.Outbound, Status: postern.Failed, Error: &postern.Failure{Code: code}, Content: postern.Text("x"),
+			Direction: postern.Outbound, Status: postern.Failed, Error: &postern.Failure{Code: code},
+			Content: postern.Text("x"),
 		}
 		if err := own(m); (err == nil) != want {
 			t.Errorf("a message that ended with %s: %v", code, err)

@@ -23,7 +23,9 @@ type ActQuery struct {
 
 // ActKinds lists the kinds of acts. The kind is the part of an act's name before the dot.
 func ActKinds() []string {
-	return []string{"device", "webhook", "message", "key", "member", "invitation", "user", "workspace", "contact", "chat"}
+	return []string{
+		"device", "webhook", "message", "key", "member", "invitation", "user", "workspace", "contact", "chat",
+	}
 }
 
 // List lists the acts in a workspace, newest first. Members need the role admin.

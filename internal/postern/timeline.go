@@ -200,7 +200,8 @@ func (m Message) effect(a Message) (kind string, ok bool) {
 	case KindEdit:
 		return "edit", m.isBy(a)
 	case KindRevoke:
-		return "delete", m.isBy(a) || m.Moderates(a) && (a.Direction == Outbound || m.State.DeletedAt == cmp.Or(a.SentAt, a.CreatedAt))
+		deleted := m.State.DeletedAt == cmp.Or(a.SentAt, a.CreatedAt)
+		return "delete", m.isBy(a) || m.Moderates(a) && (a.Direction == Outbound || deleted)
 	default:
 		return "", false
 	}

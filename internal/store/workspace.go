@@ -344,8 +344,8 @@ func CheckRule(t *db.Tx, ws postern.WorkspaceID, rule postern.Rule, act Act) err
 }
 
 func insertKey(t *db.Tx, k postern.Key) error {
-	return t.Exec(`INSERT INTO api_key (id, workspace_id, name, environment, hash, last_four, scopes, devices, created_at,
-		last_used_at, expires_at, revoked_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+	return t.Exec(`INSERT INTO api_key (id, workspace_id, name, environment, hash, last_four, scopes, devices,
+		created_at, last_used_at, expires_at, revoked_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
 		$13)`,
 		k.ID, k.WorkspaceID, k.Name, k.Environment, k.Hash[:], k.LastFour, asJSON(k.Scopes), asJSON(k.Devices),
 		k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt, k.CreatedBy)

@@ -139,7 +139,8 @@ func directions() []Choice {
 
 // empty reports whether no filter is set.
 func (v MessagesView) empty() bool {
-	return v.Find == Field{} && v.Device == "" && v.Direction == "" && v.Status == "" && v.More == "" && !v.Days.chosen()
+	return v.Find == Field{} && v.Device == "" && v.Direction == "" && v.Status == "" && v.More == "" &&
+		!v.Days.chosen()
 }
 
 // MessageView is one message and its timeline.
