@@ -382,7 +382,8 @@ func (c *conn) timed(ctx context.Context, chats []history.Chat) error {
 		}
 		id, known, err := c.chatOf(ctx, chat.JID)
 		if err == nil && known {
-			err = c.update(ctx, network.Disappearing{ChatID: id, Timer: content.TimerSince(chat.Timer, chat.TimerSet(time.Now()))})
+			timer := content.TimerSince(chat.Timer, chat.TimerSet(time.Now()))
+			err = c.update(ctx, network.Disappearing{ChatID: id, Timer: timer})
 		}
 		if err != nil {
 			return redact("keep the history", err)
