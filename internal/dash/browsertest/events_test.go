@@ -3,12 +3,10 @@ package browsertest
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"postern/internal/gateway"
 	"postern/internal/postern"
 	"postern/internal/testkit"
 
@@ -46,18 +44,25 @@ func (b *browser) events() []string {
 	return strings.Fields(text)
 }
 
-// linked links a simulated phone by the pages, and gives a client of the workspace.
+// linked links a simulated phone without the pages, and gives a client of the workspace.
 func (b *browser) linked(k *testkit.Kit) (*testkit.Client, postern.DeviceID) {
 	b.t.Helper()
-	device := postern.DeviceID(strings.TrimPrefix(b.linkDevice(), "/devices/"))
-	b.goTo("/events")
-	b.do(click(`#log details summary`))
-	b.awaits("ws_")
-	all, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector('#events').textContent`))
-	b.must(err)
-	return k.Key(
-		postern.WorkspaceID(regexp.MustCompile(`ws_[0-9A-Z]{26}`).FindString(all)), gateway.NewKey{Name: "test"},
-	), device
+	c := api(b.t, k)
+	var d postern.Device
+	c.Call(http.MethodPost, "/v1/devices", map[string]any{"name": "Support"}, http.StatusCreated, &d)
+	c.Call(http.MethodPost, "/v1/devices/"+string(d.ID)+"/link", nil, http.StatusCreated, nil)
+	if a := c.Scan(d.ID, map[string]any{}); a.Status != http.StatusOK {
+		b.t.Fatalf("the scan is answered %d %s", a.Status, a.Body)
+	}
+	c.Await(d.ID, postern.Connected)
+	return c, d.ID
+}
+
+// device is linked, and gives the path of the device's page.
+func (b *browser) device(k *testkit.Kit) string {
+	b.t.Helper()
+	_, id := b.linked(k)
+	return "/devices/" + string(id)
 }
 
 func inbound(c *testkit.Client, device postern.DeviceID, text string) {
@@ -95,7 +100,8 @@ func TestOverviewAndEvents(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
+	b.goTo("/")
 	b.sees("Nothing was sent in")
 	b.sees("No devices yet")
 	b.looks("overview-new")

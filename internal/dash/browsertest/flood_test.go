@@ -48,7 +48,7 @@ func TestPagesFollowAFlood(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	first := open(t, k.URL())
-	first.setUp(k.SetUpURL())
+	first.setUp(k)
 	c, id := first.linked(k)
 	device := c.Device(id)
 	device.WorkspaceID = c.Workspace

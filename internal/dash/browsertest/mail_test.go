@@ -18,7 +18,7 @@ func TestInvitationAndNewPasswordByMail(t *testing.T) {
 	k := testkit.Start(t)
 	m := k.BootWithMail()
 	ada, bob := open(t, k.URL()), open(t, k.URL())
-	ada.setUp(k.SetUpURL())
+	ada.setUp(k)
 	ada.goTo("/people")
 	ada.sees("They get a link by email")
 	ada.fill("#email", guest)

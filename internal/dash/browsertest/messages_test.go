@@ -32,7 +32,7 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
 	for _, path := range []string{"/messages", "/messages/chats", "/messages/new"} {
 		b.goTo(path)
 		b.looks("none" + strings.ReplaceAll(path, "/", "-"))

@@ -3,6 +3,7 @@ package browsertest
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"postern/internal/postern"
 	"postern/internal/testkit"
@@ -32,7 +33,7 @@ func night(t *testing.T, name string, size [2]int64) {
 	h := receive(t)
 	h.greets.Store(true)
 	b := open(t, k.URL())
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
 	c, cut := b.linked(k)
 	fault := func(number string, f vendorsim.Fault) {
 		t.Helper()
@@ -65,6 +66,7 @@ func night(t *testing.T, name string, size [2]int64) {
 	}
 	fault("+15550003333", "conflict")
 	fault("+15550004444", "logout")
+	caused := time.Now()
 	for _, text := range []string{
 		"Cut off is not connected", "300 messages are waiting.",
 		torn.Name + " is connected elsewhere", gone.Name + " was logged out",
@@ -73,6 +75,7 @@ func night(t *testing.T, name string, size [2]int64) {
 	} {
 		b.awaits(text)
 	}
+	t.Logf("home named every problem %.1f s after the last fault", time.Since(caused).Seconds())
 	if n := b.number(`document.querySelectorAll("#attention li:has(time[data-ago]):has(button)").length`); n != 4 {
 		t.Errorf("%d of 4 problems have an age and a button", n)
 	}
@@ -117,7 +120,7 @@ func TestPageSaysThatItIsCutOff(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	b := start(t, k.URL()) // the browser reports the requests that are refused
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
 	b.goTo("/devices")
 	offline := func(is bool) {
 		t.Helper()

@@ -15,7 +15,7 @@ func TestPalette(t *testing.T) {
 	t.Parallel()
 	k := testkit.Start(t)
 	b := open(t, k.URL())
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
 	_, device := b.linked(k)
 	b.goTo("/")
 	opens := func(text string) {

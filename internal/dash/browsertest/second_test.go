@@ -19,7 +19,7 @@ func TestPasskeyAsTheSecondStep(t *testing.T) {
 	named(t, k)
 	b := open(t, k.URL())
 	b.withAuthenticator()
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
 	b.goTo("/account")
 	b.press(`a[href="/account/second"]`)
 	b.picture("second-sure")

@@ -22,7 +22,7 @@ func TestSignInByOIDC(t *testing.T) {
 	k.Boot()
 	ada := open(t, k.URL())
 	ada.allow(p.URL)
-	ada.setUp(k.SetUpURL())
+	ada.setUp(k)
 	ada.goTo("/account")
 	ada.picture("signon-account")
 	ada.usable()

@@ -55,7 +55,7 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 	k := testkit.Start(t)
 	c := k.Workspace("growth") // the account that sets up owns it too
 	b, guest := open(t, k.URL()), open(t, k.URL())
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
 	in := filled(t, k, c)
 	for _, path := range []string{"/signin", in["/join/{token}"]} {
 		guest.goTo(path)

@@ -196,7 +196,7 @@ func TestRetriesAreFollowed(t *testing.T) {
 	h := receive(t)
 	h.greets.Store(true)
 	b := open(t, k.URL())
-	b.setUp(k.SetUpURL())
+	b.setUp(k)
 	c, _ := b.linked(k)
 	var hook struct{ ID string }
 	c.Call(http.MethodPost, "/v1/webhooks", map[string]any{"url": h.URL}, http.StatusCreated, &hook)
