@@ -32,6 +32,14 @@ func TestDataMovesToPostgreSQLAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	hooks.Await(postern.MessageReceived)
+	c.Call("POST", "/v1/devices/"+string(d.ID)+"/chats/"+customer+"/read", nil, 202, nil)
+	if _, err := k.Vendor.Send(t.Context(), phone, customer, "the second message"); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the second message", func() (bool, any) {
+		got := chatOf(c, d)
+		return got.UnreadCount == 1, got
+	})
 	old, first := k.Config.Dir, transfer.Place{Dir: k.Config.Dir}
 	url := transfer.Place{URL: dbtest.URL(t)}
 
@@ -58,7 +66,7 @@ func TestDataMovesToPostgreSQLAndBack(t *testing.T) {
 // moveTo moves the data of a kit and goes on there.
 func moveTo(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device, from, to transfer.Place) []dbcopy.Table {
 	t.Helper()
-	before := everything(c)
+	before, unread := everything(c), chatOf(c, d).UnreadCount
 	k.Stop()
 	tables, err := transfer.Move(t.Context(), from, to)
 	if err != nil {
@@ -75,6 +83,9 @@ func moveTo(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device, f
 	m := send(c, d, reader, "after the move")
 	c.AwaitMessage(m.ID, postern.Read)
 	after := everything(c)
+	if got := chatOf(c, d).UnreadCount; got != unread {
+		t.Errorf("%d messages are unread, and %d were", got, unread)
+	}
 	for path, list := range before {
 		if !isWithin(list, after[path]) {
 			t.Errorf("%s showed\n%s\nand shows\n%s", path, list, after[path])
@@ -86,6 +97,12 @@ func moveTo(t *testing.T, k *testkit.Kit, c *testkit.Client, d postern.Device, f
 		return len(found.Data) == 1, found
 	})
 	return tables
+}
+
+// chatOf is the chat with the customer.
+func chatOf(c *testkit.Client, d postern.Device) (chat postern.Chat) {
+	c.Call("GET", "/v1/devices/"+string(d.ID)+"/chats/"+customer, nil, 200, &chat)
+	return chat
 }
 
 // everything is what lists show, by their paths.

@@ -125,6 +125,16 @@ func (s *postgresSide) each(ctx context.Context, table string, columns []string,
 func (s *postgresSide) insert(
 	ctx context.Context, table string, columns []string, next func() ([]any, error),
 ) error {
-	_, err := s.conn.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromFunc(next))
-	return err
+	name := pgx.Identifier{table}
+	alter := func(triggers string) error { // what they would do is in the copied rows already
+		_, err := s.conn.Exec(ctx, "ALTER TABLE "+name.Sanitize()+" "+triggers+" TRIGGER USER")
+		return err
+	}
+	if err := alter("DISABLE"); err != nil {
+		return err
+	}
+	if _, err := s.conn.CopyFrom(ctx, name, columns, pgx.CopyFromFunc(next)); err != nil {
+		return err
+	}
+	return alter("ENABLE")
 }
