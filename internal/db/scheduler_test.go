@@ -296,3 +296,18 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 		t.Errorf("%d wait and %d have been left to their callers", len(q.waiting), len(in))
 	}
 }
+
+// What callers of a workspace do takes turns with the writes of others, also if it happens rarely.
+func TestRareWritesOfCallersTakeTurns(t *testing.T) {
+	t.Parallel()
+	q := newScheduler(localRules)
+	for _, ws := range []string{"many", "other"} {
+		for range map[string]int{"many": 100, "other": 1}[ws] {
+			r := newRequest(FuncOf(ws, func(*Tx) error { return nil }))
+			q.add(r)
+		}
+	}
+	if n := ownersOf(q.next(time.Now())); n["many"] != 2 || n["other"] != 1 {
+		t.Errorf("the group has %v", n)
+	}
+}

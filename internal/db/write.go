@@ -62,6 +62,16 @@ func (f Func) kind() reflect.Type { return nil }
 
 func (f Func) apply(t *Tx, _ []pending) error { return f(t) }
 
+// FuncOf is a [Func] on behalf of a caller of a workspace. It is [Fair].
+func FuncOf(workspace string, f Func) Write { return fairFunc{f, workspace} }
+
+type fairFunc struct {
+	Func
+	workspace string
+}
+
+func (f fairFunc) about() About { return About{Workspace: f.workspace, Urgency: Fair} }
+
 // Hot is a hot write: a value with its rows, of its own type T.
 type Hot[T any] interface {
 	About() About

@@ -37,7 +37,7 @@ type QueueAction struct {
 // played count as read.
 func (s Messages) QueueAction(ctx context.Context, o QueueAction) error {
 	a := &o.Action
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	return s.db.Do(ctx, db.FuncOf(string(a.WorkspaceID), func(t *db.Tx) error {
 		status, err := statusFor(t, *a)
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func addAction(t *db.Tx, a postern.Message, acts []Act) error {
 // unread, and returns an error unless the device is connected.
 func (s Messages) QueueChatRead(ctx context.Context, o QueueAction) error {
 	a := &o.Action
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	return s.db.Do(ctx, db.FuncOf(string(a.WorkspaceID), func(t *db.Tx) error {
 		status, err := statusFor(t, *a)
 		if err == nil && status != postern.Connected {
 			err = postern.Errorf(postern.DeviceNotConnected, "the device is %s; wait until it is connected", status)

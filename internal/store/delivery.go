@@ -134,7 +134,7 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 	once *Once, acts ...Act,
 ) (d postern.Delivery, err error) {
 	check := func(t *db.Tx) error { return checkRetriable(t, ws, id) }
-	err = s.doOnce(ctx, once, check, func(t *db.Tx) error {
+	err = s.doOnce(ctx, ws, once, check, func(t *db.Tx) error {
 		d, err = scanDelivery(t.One(`UPDATE delivery
 			SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END,
 			earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,

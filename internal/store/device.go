@@ -99,7 +99,7 @@ func (c receiveColumn) bits() (n int64) {
 // returns a ResourceLimit error.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
 	check := func(t *db.Tx) error { return deviceCap().check(t, d.WorkspaceID) }
-	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
+	return s.doOnce(ctx, d.WorkspaceID, once, check, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}

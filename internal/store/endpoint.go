@@ -32,7 +32,7 @@ func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 // Single writer: order.
 func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
 	check := func(t *db.Tx) error { return checkRoom(t, e.WorkspaceID, limit) }
-	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
+	return s.doOnce(ctx, e.WorkspaceID, once, check, func(t *db.Tx) error {
 		if err := recordActs(t, acts); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 	change func(*postern.Endpoint) error, acts ...Act,
 ) (e postern.Endpoint, err error) {
 	var before postern.Endpoint
-	err = s.doOnce(ctx, once, func(t *db.Tx) error {
+	err = s.doOnce(ctx, ws, once, func(t *db.Tx) error {
 		before, err = readEndpoint(t, ws, id)
 		if e = before; err != nil {
 			return err
@@ -482,7 +482,7 @@ func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d p
 	once *Once, acts ...Act,
 ) error {
 	check := func(t *db.Tx) error { return checkActive(t, ws, d.EndpointID) }
-	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
+	return s.doOnce(ctx, ws, once, check, func(t *db.Tx) error {
 		return errors.Join(insertNotice(t, ws, d, body), recordActs(t, acts))
 	})
 }

@@ -130,7 +130,7 @@ func recordLinking(t *db.Tx, ws postern.WorkspaceID, id postern.DeviceID, at pos
 // attempt, or when all slots are taken.
 func (s Links) Open(ctx context.Context, o OpenLink) error {
 	for {
-		err := s.doOnce(ctx, o.Once, o.check, o.apply)
+		err := s.doOnce(ctx, o.Link.WorkspaceID, o.Once, o.check, o.apply)
 		if !errors.Is(err, errQueueLeft) {
 			return err
 		}
@@ -395,7 +395,7 @@ func (o OpenLinkPage) apply(t *db.Tx) error {
 // Open creates the page of the open link attempt of a device. It returns a NoOpenLink error
 // when no attempt is open.
 func (s LinkPages) Open(ctx context.Context, o OpenLinkPage) error {
-	return s.doOnce(ctx, o.Once, o.check, o.apply)
+	return s.doOnce(ctx, o.WorkspaceID, o.Once, o.check, o.apply)
 }
 
 // LinkPage is the page of a link attempt.

@@ -61,7 +61,7 @@ func scanMedia(s db.Scanner) (m MediaRow, err error) {
 // ResourceLimit error.
 func (s Media) Add(ctx context.Context, m MediaRow, once *Once) error {
 	check := func(t *db.Tx) error { return checkStorage(t, m) }
-	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
+	return s.doOnce(ctx, m.WorkspaceID, once, check, func(t *db.Tx) error {
 		if err := addBlob(t, m); err != nil {
 			return err
 		}

@@ -74,11 +74,11 @@ func TestARefusalLeavesItsGroupAlone(t *testing.T) {
 		once := &Once{WorkspaceID: ws, Method: "POST", Path: "/", Key: "k", Answer: []byte("a"), At: testNow}
 		refuse := func(*tx) error { checked++; return errors.New("no") }
 		write := func(*tx) error { written++; return nil }
-		if err := db.doOnce(t.Context(), once, refuse, write); err == nil || checked != 1 || written != 0 {
+		if err := db.doOnce(t.Context(), ws, once, refuse, write); err == nil || checked != 1 || written != 0 {
 			t.Errorf("refused with %v after %d checks and %d writes, want one check", err, checked, written)
 		}
 		for i, want := range []error{nil, ErrAlreadyDone} {
-			if err := db.doOnce(t.Context(), once, unchecked, write); !errors.Is(err, want) || written != 1 {
+			if err := db.doOnce(t.Context(), ws, once, unchecked, write); !errors.Is(err, want) || written != 1 {
 				t.Errorf("run %d: %v after %d writes, want %v after one", i, err, written, want)
 			}
 		}

@@ -660,8 +660,10 @@ var ErrAlreadyDone = errors.New("the idempotency key was used before")
 // the other writes of the group; otherwise it would have to write all of them again.
 //
 // Single writer: count. What check has read still holds when effect writes.
-func (c *core) doOnce(ctx context.Context, o *Once, check, effect func(*db.Tx) error) error {
-	return c.db.Do(ctx, db.Func(func(t *db.Tx) error {
+func (c *core) doOnce(
+	ctx context.Context, ws postern.WorkspaceID, o *Once, check, effect func(*db.Tx) error,
+) error {
+	return c.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		keys := []*Once{}
 		if o != nil {
 			keys = append(keys, o)

@@ -201,7 +201,7 @@ func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.M
 	if pretendsToCancel() {
 		return Messages(s).Get(ctx, ws, id)
 	}
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err = s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		m, err = scanMessage(t.One(`UPDATE message SET status = 'canceled', finished_at = $3
 			WHERE workspace_id = $1 AND id = $2 AND about = '' AND frame_left = 0 AND status IN `+kept+`
 			RETURNING `+messageColumns, ws, id, at))
@@ -286,7 +286,7 @@ func ofEarlierNumber(id postern.MessageID, at postern.Time) FinishOutbound {
 func (s Messages) ChangeScheduled(
 	ctx context.Context, ws postern.WorkspaceID, id postern.MessageID, change func(*postern.Message) error, acts []Act,
 ) (m postern.Message, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err = s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		m, err = scanMessage(t.One(`SELECT `+messageColumns+` FROM message WHERE id = $2 AND `+ofWorkspace+`
 			AND status = 'scheduled'`, ws, id))
 		if errors.Is(err, sql.ErrNoRows) {

@@ -24,7 +24,7 @@ func scanReplay(s db.Scanner) (r postern.Replay, err error) {
 // MaxReplays run for one endpoint; beyond that Create returns a ReplayLimit error.
 func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts ...Act) error {
 	check := func(t *db.Tx) error { return checkReplay(t, r) }
-	return s.doOnce(ctx, once, check, func(t *db.Tx) error {
+	return s.doOnce(ctx, r.WorkspaceID, once, check, func(t *db.Tx) error {
 		t.Wake(ReplayChanged, string(r.ID))
 		if err := recordActs(t, acts); err != nil {
 			return err

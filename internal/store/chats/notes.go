@@ -32,7 +32,7 @@ func (t Table) Note(
 func (t Table) Assign(
 	ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat, email string,
 ) error {
-	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+	return t.db.Do(ctx, db.FuncOf(string(ws), func(tx *db.Tx) error {
 		user, err := member(tx, ws, email)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func member(tx *db.Tx, ws postern.WorkspaceID, email string) (user postern.UserI
 
 // SetNote replaces the text that is noted about a chat of a device of the workspace.
 func (t Table) SetNote(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, chat, text string) error {
-	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+	return t.db.Do(ctx, db.FuncOf(string(ws), func(tx *db.Tx) error {
 		chat, err := current(tx, id, chat)
 		if err != nil {
 			return err

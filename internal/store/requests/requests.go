@@ -72,7 +72,7 @@ func (t Table) Put(ctx context.Context, r Request, once *store.Once) error {
 	if once != nil {
 		method, path, key = once.Method, once.Path, once.Key
 	}
-	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+	return t.db.Do(ctx, db.FuncOf(string(r.WorkspaceID), func(tx *db.Tx) error {
 		if err := store.ClaimOnce(tx, once); err != nil {
 			return err
 		}
