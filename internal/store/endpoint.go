@@ -235,21 +235,22 @@ func (s Endpoints) ForDelivery(ctx context.Context, id postern.EndpointID) (post
 // Outage is what is stored about the failures of an endpoint since its last success. Deliveries that
 // had failed before that do not count: the endpoint may refuse them and accept others.
 type Outage struct {
-	Failing   postern.Time // since when attempts have failed; 0 if the last one succeeded
+	Failing   postern.Time // since when attempts have failed; 0 if the last one succeeded, or the URL was verified since
 	Since     postern.Time // the first attempt that counts; 0 if none does
 	Last      postern.Time // the last one
 	NotBefore postern.Time // until when the receiver asked not to be tried (Retry-After)
 	Failures  int          // in a row; 0 if none counts
 }
 
-// Outage returns the outage of an endpoint; zero if it does not fail.
+// Outage returns the outage of an endpoint; zero if it does not fail. If it was verified since its last failure,
+// only the failures are set.
 func (s Endpoints) Outage(ctx context.Context, id postern.EndpointID) (o Outage, err error) {
 	err = s.db.Row(ctx, `SELECT failing_since, failures FROM endpoint WHERE id = $1`, []any{id},
 		&o.Failing, &o.Failures)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && o.Failing == 0 {
+	if errors.Is(err, sql.ErrNoRows) {
 		return Outage{}, nil
 	}
-	if err != nil {
+	if err != nil || o.Failing == 0 {
 		return o, err
 	}
 	err = s.db.Row(ctx, `SELECT coalesce(min(first_attempt_at), 0), coalesce(max(last_attempt_at), 0),
@@ -361,7 +362,8 @@ func (s Endpoints) Activate(ctx context.Context, id postern.EndpointID, now post
 }
 
 // activate changes nothing when the endpoint is not pending or its URL differs from url; an
-// empty url matches any.
+// empty url matches any. The endpoint no longer fails, but the number of its failures is kept until an attempt
+// succeeds, which ends the outage: see [Outage].
 //
 // Single writer: order. No event is recorded between the last chunk and the new status.
 func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url string, now postern.Time) error {
@@ -381,7 +383,7 @@ func (s Endpoints) activate(ctx context.Context, id postern.EndpointID, url stri
 			t.Wake(EndpointChanged, string(id))
 			t.Wake(DeliveryDue, string(id))
 			return t.Exec(`UPDATE endpoint SET status = 'active', status_reason = '', verified_at = $2, attempts = 0,
-				due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0, failures = 0
+				due_at = CASE WHEN pending_url <> '' THEN CAST($2 AS BIGINT) ELSE 0 END, failing_since = 0
 				WHERE id = $1 AND status = 'pending'`, id, now)
 		}))
 		if err != nil || !more {

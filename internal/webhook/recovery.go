@@ -22,7 +22,7 @@ const (
 // deliveries that had failed before that do not count: the endpoint may refuse them and accept others.
 type outage struct {
 	after    postern.Time // of the last success, or earlier
-	since    postern.Time // when the first failure was seen
+	since    postern.Time // when the first failure was seen; 0 if the endpoint was verified after the last one
 	last     postern.Time // when the last one was seen
 	quiet    postern.Time // the receiver asked not to be tried before this time
 	failures int
@@ -33,14 +33,14 @@ type outage struct {
 func (l *lane) readOutage(ctx context.Context) (outage, error) {
 	o, err := l.db.Endpoints.Outage(ctx, l.id)
 	if o.Failing == 0 {
-		return outage{after: l.now()}, err
+		return outage{after: l.now(), failures: o.Failures}, err
 	}
 	return outage{after: o.Failing, since: o.Since, last: o.Last, quiet: o.NotBefore, failures: o.Failures}, err
 }
 
 // fail adds a failure.
 func (o *outage) fail(at postern.Time) {
-	if o.failures == 0 {
+	if o.failures == 0 || o.since == 0 {
 		o.since = at
 	}
 	o.last = at
@@ -50,7 +50,12 @@ func (o *outage) fail(at postern.Time) {
 // probe returns when a delivery must be attempted, even if none is due, to learn whether the endpoint
 // works again; never if the schedule alone decides. Probes are the rarer the longer the outage.
 func (o *outage) probe(at postern.Time) postern.Time {
-	if o.failures < outageFailures || at >= o.since.Add(probeTime) {
+	switch {
+	case o.failures < outageFailures:
+		return never
+	case o.since == 0:
+		return at // that the endpoint was verified may mean that it works again
+	case at >= o.since.Add(probeTime):
 		return never
 	}
 	failing := time.Duration(o.last-o.since) * time.Millisecond

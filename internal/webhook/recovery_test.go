@@ -200,3 +200,39 @@ func TestReceiverThatAskedForAPauseIsNotProbed(t *testing.T) {
 		w.stop()
 	})
 }
+
+// An endpoint that was down for hours is verified again: what waits for it arrives then, and not hours later.
+func TestVerifiedEndpointRecovers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		var up atomic.Bool
+		d := w.dispatcher(Options{})
+		d.post = (&fakePost{answer: func(ctx context.Context, n int) (egress.Answer, error) {
+			if up.Load() {
+				return egress.Answer{Status: 200}, nil
+			}
+			return refuse(ctx, n)
+		}}).post
+		w.start(d)
+		w.fill(100)
+		time.Sleep(10 * time.Hour)
+		up.Store(true)
+		_, err := w.db.Endpoints.Change(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
+			e.Status, e.DueAt = postern.EndpointPending, now().Add(time.Hour)
+			return nil
+		})
+		w.must(err)
+		w.must(w.db.Endpoints.Activate(t.Context(), e.ID, now()))
+		if got, err := w.db.Endpoints.Get(t.Context(), e.WorkspaceID, e.ID); err != nil || got.Status != postern.EndpointActive {
+			t.Fatalf("the endpoint is %+v (%v)", got, err)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := w.count(e, postern.DeliverySucceeded); n != 100 {
+			t.Errorf("%d of 100 events arrived", n)
+		}
+		w.stop()
+	})
+}
