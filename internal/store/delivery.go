@@ -128,8 +128,9 @@ func (s Deliveries) Attempts(ctx context.Context, ws postern.WorkspaceID,
 
 // Retry makes a delivery due now. A delivery that has ended starts a new round: it posts
 // the same event and the same bytes, with a fresh number of attempts and a fresh time
-// window, and later events of its chat do not wait for it. An attempt that is in progress
-// notices the request by the changed due time; see heedRequests in attempt.go.
+// window, and later events of its chat do not wait for it. One that is pending keeps its round, of which this attempt
+// is not one. An attempt that is in progress notices the request by the changed due time; see heedRequests in
+// attempt.go.
 func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id postern.DeliveryID, now postern.Time,
 	once *Once, acts ...Act,
 ) (d postern.Delivery, err error) {
@@ -137,7 +138,7 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 	err = s.doOnce(ctx, ws, once, check, func(t *db.Tx) error {
 		d, err = scanDelivery(t.One(`UPDATE delivery
 			SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END,
-			earlier = CASE WHEN status = 'pending' THEN earlier ELSE attempts END,
+			earlier = CASE WHEN status <> 'pending' THEN attempts WHEN attempts > earlier THEN earlier + 1 ELSE earlier END,
 			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END,
 			replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END,
 			chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'

@@ -236,3 +236,27 @@ func TestVerifiedEndpointRecovers(t *testing.T) {
 		w.stop()
 	})
 }
+
+// Somebody asks for attempts again and again: they are not those of the schedule, so the delivery is not given up.
+func TestRetriesByHandDoNotUseUpTheSchedule(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		d := w.dispatcher(Options{})
+		d.post = (&fakePost{answer: refuse}).post
+		w.start(d)
+		w.receive("to no one")
+		for range 2 * maxAttempts {
+			time.Sleep(5 * time.Second)
+			_, err := w.db.Deliveries.Retry(t.Context(), e.WorkspaceID, w.deliveries(e)[0].ID, now(), nil)
+			w.must(err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if got := w.deliveries(e)[0]; got.Status != postern.DeliveryPending || got.Attempts <= 2*maxAttempts {
+			t.Errorf("the delivery is %+v", got)
+		}
+		w.stop()
+	})
+}
