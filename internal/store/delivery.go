@@ -437,7 +437,7 @@ func dropEnded(t *db.Tx, ws postern.WorkspaceID, events []string) (left bool, er
 }
 
 // dropSome deletes the deliveries that a query returns, with their attempts. The query
-// returns at most purgeChunk ids; left reports that there may be more.
+// returns at most purgeChunk ids; left reports that there may be more. For a replay, what was pending has failed.
 func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
 	var ids []string
 	err = t.Rows(query, args, addID(&ids))
@@ -447,7 +447,22 @@ func dropSome(t *db.Tx, query string, args ...any) (left bool, err error) {
 	if err := t.Exec(`DELETE FROM attempt WHERE delivery_id IN `+t.InList(1), asJSON(ids)); err != nil {
 		return false, err
 	}
-	return len(ids) == purgeChunk, t.Exec(`DELETE FROM delivery WHERE id IN `+t.InList(1), asJSON(ids))
+	replays := map[string]int{}
+	err = t.Rows(`DELETE FROM delivery WHERE id IN `+t.InList(1)+` RETURNING replay_id, status`, []any{asJSON(ids)},
+		func(r *sql.Rows) error {
+			var replay string
+			var status postern.DeliveryStatus
+			err := r.Scan(&replay, &status)
+			if replay != "" && status == postern.DeliveryPending {
+				replays[replay]++
+			}
+			return err
+		})
+	for replay, n := range replays {
+		t.Wake(ReplayChanged, replay)
+		err = errors.Join(err, t.Exec(`UPDATE replay SET failed = failed + $2 WHERE id = $1`, replay, n))
+	}
+	return len(ids) == purgeChunk, err
 }
 
 // RemoveNotices deletes a chunk of the notices and ended replays made before a time, which

@@ -243,6 +243,31 @@ func TestReplaysOfAnEndpointAreFewAndGoWithIt(t *testing.T) {
 	})
 }
 
+// What a replay still had to deliver was erased: the replay ends.
+func TestReplayEndsWhenItsLastDeliveryIsErased(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, on engine) {
+		db, d, e := on.endpoint(t)
+		receiveN(t, db, d, 1)
+		finish(t, db, e, succeed)
+		r := step(t, db, replayOf(t, db, e, nil))
+		var message string
+		if err := db.db.Row(t.Context(), `SELECT id FROM message`, nil, &message); err != nil || r.Status != postern.ReplayRunning {
+			t.Fatalf("the replay is %+v (%v)", r, err)
+		}
+		changed := db.Listen(ReplayChanged, string(r.ID))
+		defer changed.Close()
+		if err := db.db.Do(t.Context(), opFunc(func(tx *tx) error {
+			return EmptyEvents(tx, []string{message})
+		})); err != nil {
+			t.Fatal(err)
+		}
+		<-changed.C()
+		if r = step(t, db, r); r.Status != postern.ReplayCompleted || r.Failed != 1 {
+			t.Errorf("the replay is %+v", r)
+		}
+	})
+}
+
 // A retry that is requested during the last attempt of a replayed delivery opens a round
 // that is not the replay's, and that no event of the chat waits for.
 func TestARoundRequestedDuringTheLastAttemptIsOnItsOwn(t *testing.T) {
