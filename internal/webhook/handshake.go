@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"postern/internal/postern"
 	"postern/internal/store"
@@ -142,22 +141,22 @@ func (d *Dispatcher) challenge(ctx context.Context, e postern.Endpoint) (p store
 	case a.Truncated:
 		p.Reason = wrongChallenge
 	default:
-		p.Reason = s.proof(a.Body, v.Challenge, e.Handshake == postern.HandshakeSigned)
+		p.Reason = s.proof(a.Body, v.Challenge, e.Handshake == postern.HandshakeSigned, p.Ended)
 	}
 	return p, nil
 }
 
 // proof checks an answer: it must contain the challenge, as plain text or as the member
 // "challenge" of a JSON object. The object may contain a signature of the challenge, and must
-// do so if signed is true. proof returns "" or the reason why it does not accept the answer.
-func (s signer) proof(answer []byte, challenge string, signed bool) (reason string) {
+// do so if signed is true. proof returns "" or the reason why it does not accept an answer of that time.
+func (s signer) proof(answer []byte, challenge string, signed bool, at postern.Time) (reason string) {
 	said, signature := readAnswer(answer)
 	switch {
 	case subtle.ConstantTimeCompare(said, []byte(challenge)) != 1:
 		return wrongChallenge
 	case signature == nil && !signed:
 		return ""
-	case signature == nil || !s.signed(challenge, *signature, time.Now()):
+	case signature == nil || !s.signed(challenge, *signature, at.Std()):
 		return wrongSignature
 	}
 	return ""

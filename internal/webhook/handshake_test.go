@@ -123,10 +123,10 @@ func TestSignedHandshakeNeedsTheSecret(t *testing.T) {
 		{"number", `{"challenge":"` + challenge + `","signature":1}`, "challenge", "challenge"},
 		{"signature alone", `{"signature":"` + signatureOf(testSecret, challenge) + `"}`, "challenge", "challenge"},
 	} {
-		if got := s.proof([]byte(tt.answer), challenge, false); got != tt.echo {
+		if got := s.proof([]byte(tt.answer), challenge, false, postern.TimeOf(time.Now())); got != tt.echo {
 			t.Errorf("%s: echo gets %q, want %q", tt.name, got, tt.echo)
 		}
-		if got := s.proof([]byte(tt.answer), challenge, true); got != tt.signed {
+		if got := s.proof([]byte(tt.answer), challenge, true, postern.TimeOf(time.Now())); got != tt.signed {
 			t.Errorf("%s: signed gets %q, want %q", tt.name, got, tt.signed)
 		}
 	}
