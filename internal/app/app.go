@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -305,7 +306,8 @@ func (a *App) listen(ctx context.Context, ops http.Handler) error {
 	}
 	a.onClose(ignoreClosed(sock.Close))
 	if a.cfg.BaseURL == "" {
-		a.cfg.BaseURL = a.scheme() + public.Addr().String()
+		a.cfg.BaseURL = a.scheme() + reachable(public.Addr())
+		a.warnOfBaseURL(ctx)
 	}
 	late, lateOps, lateCommands := web.NewSpares(), web.NewSpares(), web.NewSpares()
 	a.onClose(late.Close)
@@ -425,6 +427,22 @@ func (a *App) SetUpURL(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return a.URL() + "/setup/" + token, nil
+}
+
+// reachable returns an address as this machine reaches it.
+func reachable(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+	}
+	return addr.String()
+}
+
+// warnOfBaseURL warns if others reach the server at an address that it does not know.
+func (a *App) warnOfBaseURL(ctx context.Context) {
+	if a.cfg.MissesBaseURL() {
+		a.log.WarnContext(ctx, "POSTERN_BASE_URL is not set, so links in mail and on pages lead to this machine; "+
+			"set it to the address at which people reach the server", "links", a.cfg.BaseURL)
+	}
 }
 
 func (a *App) scheme() string {

@@ -33,10 +33,13 @@ func (s *Server) checkAddr() error {
 	return nil
 }
 
+// MissesBaseURL reports whether the server is for others, but does not know the address at which they reach it.
+func (s *Server) MissesBaseURL() bool {
+	host, _, err := net.SplitHostPort(s.Addr)
+	return s.BaseURL == "" && err == nil && (len(s.TrustedProxies) > 0 || public(host))
+}
+
 func (s *Server) checkOpsAddr() error {
-	if s.OpsAddr == "" {
-		return nil
-	}
 	host, err := splitAddr("POSTERN_OPS_ADDR", s.OpsAddr, "127.0.0.1:9090")
 	if err != nil {
 		return err

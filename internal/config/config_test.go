@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -63,6 +64,7 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			tt.s.OpsAddr = cmp.Or(tt.s.OpsAddr, "127.0.0.1:9090")
 			err := tt.s.Validate()
 			if (err == nil) != tt.ok {
 				t.Errorf("Validate(%+v) = %v, want ok %v", tt.s, err, tt.ok)
@@ -71,6 +73,36 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 				t.Errorf("the database URL can be read in %s", text)
 			}
 		})
+	}
+}
+
+// Metrics and profiles are not shown to everybody because a setting is empty or left out.
+func TestOperationsAreNotPublicUnasked(t *testing.T) {
+	t.Parallel()
+	for addr, ok := range map[string]bool{"": false, ":9090": false, "0.0.0.0:0": false, "203.0.113.5:9090": false, "10.0.0.1:9090": true} {
+		s := Server{Addr: "127.0.0.1:1", OpsAddr: addr}
+		if err := s.Validate(); (err == nil) != ok {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
+// A server for others should know its address.
+func TestMissingBaseURLIsNoticed(t *testing.T) {
+	t.Parallel()
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for want, list := range map[bool][]Server{
+		true: {{Addr: ":8080"}, {Addr: "0.0.0.0:8080"}, {Addr: "127.0.0.1:8080", TrustedProxies: proxies}},
+		false: {
+			{Addr: "127.0.0.1:8080"}, {Addr: ":8080", BaseURL: "https://example.com"},
+			{Addr: "127.0.0.1:8080", TrustedProxies: proxies, BaseURL: "https://example.com"},
+		},
+	} {
+		for _, s := range list {
+			if got := s.MissesBaseURL(); got != want {
+				t.Errorf("%+v: %v", s, got)
+			}
+		}
 	}
 }
 

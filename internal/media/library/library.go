@@ -378,9 +378,12 @@ func (l *Library) Mark(ctx context.Context, fresh string) (string, error) {
 }
 
 // Sweep removes the blobs that no file has: those that are counted, and those that were stored
-// before a time and are not.
+// before a time and are not. It leaves out what cannot be removed, and returns the errors.
 func (l *Library) Sweep(ctx context.Context, before time.Time) error {
-	err := l.catalog.Unheld(ctx, func(ws postern.WorkspaceID, hash string) error { return l.Drop(ctx, ws, hash) })
+	var failed failures
+	err := l.catalog.Unheld(ctx, func(ws postern.WorkspaceID, hash string) error {
+		return failed.add(ctx, l.Drop(ctx, ws, hash))
+	})
 	if err != nil {
 		return err
 	}
@@ -388,19 +391,44 @@ func (l *Library) Sweep(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
-		if !info.Modified.Before(before) {
-			continue
-		}
-		held, err := l.catalog.Held(ctx, info.Workspace, info.Hash.String())
-		if err == nil && !held {
-			err = l.release(ctx, info.Name, func() error { return l.deleteOld(ctx, info.Name, before) })
-		}
-		if err != nil {
+		if err := failed.add(ctx, l.sweep(ctx, info, before)); err != nil {
 			return err
 		}
 	}
-	return l.blobs.Tidy(ctx, before)
+	return errors.Join(failed.err(), l.blobs.Tidy(ctx, before))
 }
+
+// sweep removes a blob that was stored before a time and that no file has.
+func (l *Library) sweep(ctx context.Context, info blob.Info, before time.Time) error {
+	if !info.Modified.Before(before) {
+		return nil
+	}
+	held, err := l.catalog.Held(ctx, info.Workspace, info.Hash.String())
+	if err != nil || held {
+		return err
+	}
+	return l.release(ctx, info.Name, func() error { return l.deleteOld(ctx, info.Name, before) })
+}
+
+// failures are those of a sweep.
+type failures []error
+
+// mostFailures is how many blobs a sweep leaves out: with more, something is wrong with the storage.
+const mostFailures = 100
+
+// add notes an error. It returns all of them when the sweep is to stop.
+func (f *failures) add(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	*f = append(*f, err)
+	if ctx.Err() != nil || len(*f) >= mostFailures {
+		return f.err()
+	}
+	return nil
+}
+
+func (f *failures) err() error { return errors.Join(*f...) }
 
 // deleteOld deletes a blob, unless another server has stored it again since a time.
 func (l *Library) deleteOld(ctx context.Context, name blob.Name, before time.Time) error {

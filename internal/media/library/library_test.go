@@ -32,11 +32,17 @@ type memory struct {
 	mu      sync.Mutex
 	files   map[string]int
 	counted map[string]bool
+	broken  string // the hash of a blob of which nothing can be said
 }
+
+var errBroken = errors.New("the blob is broken")
 
 func (m *memory) Held(_ context.Context, _ postern.WorkspaceID, hash string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if hash == m.broken {
+		return false, errBroken
+	}
 	return m.files[hash] > 0, nil
 }
 
@@ -164,6 +170,27 @@ func TestSweepRemovesWhatNobodyHolds(t *testing.T) {
 	}
 	if err := l.read(unknown); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what nobody holds is read with %v", err)
+	}
+}
+
+// A blob that cannot be removed does not keep those that follow.
+func TestSweepLeavesOutWhatItCannotRemove(t *testing.T) {
+	t.Parallel()
+	l := open(t)
+	list := []postern.Media{l.take("a"), l.take("b"), l.take("c")}
+	slices.SortFunc(list, func(a, b postern.Media) int { return strings.Compare(a.SHA256, b.SHA256) })
+	for _, m := range list {
+		l.catalog.remove(m)
+	}
+	clear(l.catalog.counted)
+	l.catalog.broken = list[0].SHA256
+	if err := l.Sweep(t.Context(), time.Now().Add(time.Hour)); !errors.Is(err, errBroken) {
+		t.Errorf("the sweep ends with %v", err)
+	}
+	for i, m := range list {
+		if err := l.read(m); errors.Is(err, fs.ErrNotExist) != (i > 0) {
+			t.Errorf("file %d is read with %v", i, err)
+		}
 	}
 }
 
