@@ -2,6 +2,8 @@ package spec_test
 
 import (
 	"encoding/json"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,6 +55,43 @@ func promised() map[string]string {
 	}
 }
 
+// document is what these tests read of the OpenAPI document.
+type document struct {
+	Paths      map[string]map[string]any
+	Webhooks   map[string]any
+	Components struct {
+		Schemas map[string]struct{ Properties map[string]any }
+	}
+}
+
+func read(t *testing.T) (doc document) {
+	t.Helper()
+	raw, err := api.Document("")
+	if err == nil {
+		err = json.Unmarshal(raw, &doc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// The table of routes in the guide has every operation, by the end of its path.
+func TestGuideNamesEveryRoute(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../docs/guides/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range read(t).Paths {
+		parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+		parts = slices.DeleteFunc(parts, func(part string) bool { return strings.HasPrefix(part, "{") })
+		if end := parts[len(parts)-1]; !regexp.MustCompile("[/`]" + regexp.QuoteMeta(end) + "[/`]").Match(guide) {
+			t.Errorf("the guide does not name %s", path)
+		}
+	}
+}
+
 // promisedEvents lists the events of the contract.
 func promisedEvents() []string {
 	return strings.Fields(`message.received message.echo message.undecryptable message.edited message.deleted
@@ -90,20 +129,7 @@ func notYet() []string {
 // What is not there yet has to be named in notYet, and nothing else may be.
 func TestDocumentHasWhatTheContractPromises(t *testing.T) {
 	t.Parallel()
-	raw, err := api.Document("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		Paths      map[string]map[string]any
-		Webhooks   map[string]any
-		Components struct {
-			Schemas map[string]struct{ Properties map[string]any }
-		}
-	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		t.Fatal(err)
-	}
+	doc := read(t)
 	var missing []string
 	for path, methods := range promised() {
 		for method := range strings.FieldsSeq(methods) {
