@@ -234,15 +234,20 @@ func failWithFile(t *db.Tx, m MediaRow, now postern.Time) (int, error) {
 	return len(failed), db.WriteNow(t, failed...)
 }
 
-// wakeSenders wakes the devices that have messages with a file to send.
-func wakeSenders(t *db.Tx, id postern.MediaID) error {
-	return t.Rows(`SELECT DISTINCT device_id FROM message WHERE media_id = $1 AND media_id <> '' AND status IN `+unsent,
-		[]any{id}, func(r *sql.Rows) error {
-			var device string
-			err := r.Scan(&device)
-			t.Wake(OutboundQueued, device)
-			return err
-		})
+// sendersOf is the query for the devices that have messages with files of a list to send.
+func sendersOf(files string) string {
+	return `SELECT DISTINCT device_id FROM message WHERE media_id IN ` + files + ` AND media_id <> ''
+		AND status IN ` + unsent
+}
+
+// wakeSenders wakes the devices that have messages with some files to send.
+func wakeSenders(t *db.Tx, files ...postern.MediaID) error {
+	return t.Rows(sendersOf(t.InList(1)), []any{asJSON(files)}, func(r *sql.Rows) error {
+		var device string
+		err := r.Scan(&device)
+		t.Wake(OutboundQueued, device)
+		return err
+	})
 }
 
 // Wanted reports whether a message with a file is still to be sent.
@@ -284,20 +289,15 @@ var expireMedia = db.NewStatement("file, content, before, nothing", `UPDATE medi
 	object = @content, source = @nothing [FROM @rows] WHERE id = @file AND used_at < @before`)
 
 func expireFiles(t *db.Tx, before postern.Time, list []MediaRow) error {
-	rows := make([][]any, len(list))
+	rows, ids := make([][]any, len(list)), make([]postern.MediaID, len(list))
 	for i, m := range list {
 		m.Status, m.Recoverable = postern.MediaExpired, false
-		rows[i] = []any{m.ID, asJSON(m.Media), before, []byte{}}
+		rows[i], ids[i] = []any{m.ID, asJSON(m.Media), before, []byte{}}, m.ID
 	}
 	if err := t.Each(expireMedia, rows); err != nil {
 		return err
 	}
-	for _, m := range list {
-		if err := wakeSenders(t, m.ID); err != nil {
-			return err
-		}
-	}
-	return nil
+	return wakeSenders(t, ids...)
 }
 
 // RemoveOld expires a chunk of the workspace's files to send whose last message expired before

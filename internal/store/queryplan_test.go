@@ -50,6 +50,16 @@ func plansOf(t *testing.T, db *Store, ran *recorder, read func() error) string {
 	return strings.Join(plans, "\n")
 }
 
+// Files that expire find the messages that wait for them through the index of files.
+func TestSendersOfFilesAreFoundByTheFiles(t *testing.T) {
+	t.Parallel()
+	db, _ := engine{}.openTraced(t)
+	got := plan(t, db, sendersOf(`(SELECT value FROM json_each($1))`))
+	if !strings.Contains(got, "USING INDEX message_media (media_id=?)") {
+		t.Errorf("the plan is\n%s", got)
+	}
+}
+
 // The chat of each queued message, and the messages and deliveries to repeat, are looked up
 // through indexes that contain only such rows. Otherwise a long queue to one chat would be
 // read once for each of its messages.
