@@ -467,25 +467,20 @@ func (d *core) devicesNamed(ctx context.Context, v visit, ids []postern.DeviceID
 	if ids == nil {
 		return nil, nil
 	}
-	names, err := d.deviceNames(ctx, v)
+	names, err := d.deviceNames(ctx, v, ids...)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		if names[id] == "" { // not among the devices that were listed
-			one, err := d.g.Devices.Get(ctx, v.caller, id)
-			names[id] = one.Name
-			if err != nil {
-				names[id] = string(id)
-			}
-		}
-		list = append(list, page.Choice{Value: string(id), Label: names[id]})
+		list = append(list, page.Choice{Value: string(id), Label: cmp.Or(names[id], string(id))})
 	}
 	return list, nil
 }
 
-// deviceNames returns the names of devices by id, if the caller may see devices.
-func (d *core) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]string, error) {
+// deviceNames returns the names of the newest devices by id, and those of certain ones, if the caller may see devices.
+func (d *core) deviceNames(
+	ctx context.Context, v visit, certain ...postern.DeviceID,
+) (map[postern.DeviceID]string, error) {
 	names := map[postern.DeviceID]string{}
 	if !v.may(postern.DevicesRead) {
 		return names, nil
@@ -494,5 +489,18 @@ func (d *core) deviceNames(ctx context.Context, v visit) (map[postern.DeviceID]s
 	for _, one := range list.Data {
 		names[one.ID] = one.Name
 	}
+	d.addNames(ctx, v, names, certain)
 	return names, err
+}
+
+// addNames adds the names of devices that were not among those listed. It leaves out those that do not exist.
+func (d *core) addNames(ctx context.Context, v visit, names map[postern.DeviceID]string, ids []postern.DeviceID) {
+	for _, id := range ids {
+		if id == "" || names[id] != "" {
+			continue
+		}
+		if one, err := d.g.Devices.Get(ctx, v.caller, id); err == nil {
+			names[id] = one.Name
+		}
+	}
 }

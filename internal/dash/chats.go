@@ -19,7 +19,7 @@ import (
 
 // list shows the inbox: the conversations of one device or of all, or the messages that a search finds.
 func (d chats) list(w http.ResponseWriter, r *http.Request, v visit) error {
-	names, err := d.deviceNames(r.Context(), v)
+	names, err := d.deviceNames(r.Context(), v, postern.DeviceID(r.FormValue("device")))
 	if err != nil {
 		return err
 	}
@@ -91,6 +91,7 @@ func (d chats) people(r *http.Request, v visit, names map[postern.DeviceID]strin
 	list, err := d.g.Contacts.List(r.Context(), v.caller, q)
 	for _, c := range list.Data {
 		c.DeviceIDs = c.DeviceIDs[:min(len(c.DeviceIDs), peopleFound)]
+		d.addNames(r.Context(), v, names, c.DeviceIDs)
 		view.People = append(view.People, contactOf(c, names))
 	}
 	return err

@@ -25,11 +25,11 @@ func (d messages) form(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d messages) showForm(
 	w http.ResponseWriter, r *http.Request, v visit, status int, view page.MessageFormView,
 ) error {
-	names, err := d.deviceNames(r.Context(), v)
+	names, err := d.deviceNames(r.Context(), v, postern.DeviceID(view.Device.Value))
 	if err != nil {
 		return err
 	}
-	view.Draft, view.Devices = fresh(view.Draft), choices(names, "")
+	view.Draft, view.Devices = fresh(view.Draft), choices(names, view.Device.Value)
 	return d.write(w, r, status, page.MessageForm(d.frame(r, v, "Send a message", "/messages"), view))
 }
 

@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 // list shows the people whom the devices know.
 func (d contacts) list(w http.ResponseWriter, r *http.Request, v visit) error {
-	names, err := d.deviceNames(r.Context(), v)
+	names, err := d.deviceNames(r.Context(), v, postern.DeviceID(r.FormValue("device")))
 	if err != nil {
 		return err
 	}
@@ -44,6 +45,7 @@ func (d contacts) fill(r *http.Request, v visit, names map[postern.DeviceID]stri
 		return err
 	}
 	for _, c := range list.Data {
+		d.addNames(r.Context(), v, names, c.DeviceIDs)
 		view.Contacts = append(view.Contacts, contactOf(c, names))
 	}
 	if list.Next != "" {
@@ -58,16 +60,14 @@ func contactOf(c postern.KnownContact, names map[postern.DeviceID]string) page.C
 		Business: c.Names.Business != "",
 	}
 	for _, id := range c.DeviceIDs {
-		if name, shown := names[id]; shown {
-			p.Devices = append(p.Devices, page.Choice{Value: string(id), Label: name})
-		}
+		p.Devices = append(p.Devices, page.Choice{Value: string(id), Label: cmp.Or(names[id], string(id))})
 	}
 	return p
 }
 
 // groups shows the groups that a device is in.
 func (d contacts) groups(w http.ResponseWriter, r *http.Request, v visit) error {
-	names, err := d.deviceNames(r.Context(), v)
+	names, err := d.deviceNames(r.Context(), v, postern.DeviceID(r.FormValue("device")))
 	if err != nil {
 		return err
 	}

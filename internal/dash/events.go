@@ -50,7 +50,7 @@ func (d events) list(w http.ResponseWriter, r *http.Request, v visit) error {
 		Type: r.FormValue("type"), Types: loggedPatterns(), Device: r.FormValue("device"),
 		Newest: eventsPath(r, "/events", ""),
 	}
-	names, err := d.deviceNames(r.Context(), v)
+	names, err := d.deviceNames(r.Context(), v, postern.DeviceID(view.Device))
 	if err != nil {
 		return err
 	}

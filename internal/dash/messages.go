@@ -54,7 +54,7 @@ func (d messages) list(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d messages) showList(
 	w http.ResponseWriter, r *http.Request, v visit, q gateway.MessageQuery, view page.MessagesView, err error,
 ) error {
-	names, err2 := d.deviceNames(r.Context(), v)
+	names, err2 := d.deviceNames(r.Context(), v, q.DeviceID)
 	if err2 != nil {
 		return err2
 	}

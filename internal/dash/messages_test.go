@@ -113,6 +113,30 @@ func (c *client) saysNot(path string, texts ...string) {
 	}
 }
 
+// A page lists the newest devices only. One that is not among them stays the one that was chosen, with its name.
+func TestDeviceThatIsNotListedStaysChosen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	oldest := s.connected(s.workspace(), "Oldest")
+	for range devicesShown {
+		s.connected(s.workspace(), "Newer")
+	}
+	c.saysNot("/messages/new", "Oldest")
+	chosen := `<option value="` + string(oldest.ID) + `" selected>Oldest</option>`
+	c.says("/messages/new?device="+string(oldest.ID), chosen)
+	refused := c.post("/messages", url.Values{"key": {c.form("/messages/new")}, "device": {string(oldest.ID)}, "to": {"12"}})
+	if refused.status != http.StatusUnprocessableEntity || !strings.Contains(refused.body, chosen) {
+		t.Errorf("a form that is refused with %d has another device", refused.status)
+	}
+	for _, path := range []string{"/messages", "/messages/chats", "/contacts", "/contacts/groups", "/events", "/"} {
+		c.says(path+"?device="+string(oldest.ID), chosen)
+	}
+	s.comes(oldest, contact, "Ada", "hello")
+	c.says("/contacts", "Ada", `<bdi class="cut">Oldest</bdi>`)
+	c.says("/messages/chats?q=ada", "Ada", "Oldest")
+}
+
 func TestMessagesAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -172,7 +172,7 @@ func (d overview) chartsOf(
 	if !v.may(postern.MessagesRead, postern.DevicesRead) {
 		return nil
 	}
-	names, err := d.deviceNames(r.Context(), v)
+	names, err := d.deviceNames(r.Context(), v, device)
 	if len(names) > 1 || device != "" {
 		view.Of = page.ChartsOf{
 			Span: span, Device: string(device), Devices: append([]page.Choice{{Label: "All devices"}}, choices(names, string(device))...),
