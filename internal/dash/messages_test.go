@@ -3,6 +3,7 @@ package dash
 import (
 	"encoding/csv"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -484,6 +485,9 @@ func TestConversationsAreAssignedAndNoted(t *testing.T) {
 	does(url.Values{"do": {"note"}, "seen": {before}, "note": {"Pays late.\r\n<b>Ask</b> Ben."}})
 	c.outdated(talk, url.Values{"do": {"note"}, "seen": {before}, "note": {"Pays late.\r\n<b>Ask</b> Ben."}})
 	c.says(talk, "Pays late.\n&lt;b&gt;Ask&lt;/b&gt; Ben.")
+	const turned = "Pays late. Name: \u2067דנה\u2069, \u202bשלום\u202c"
+	does(url.Values{"do": {"note"}, "seen": {c.seen(talk)}, "note": {turned}})
+	c.says(talk, "\n"+turned+"</textarea>")
 	if p := c.post(talk, url.Values{"do": {"note"}, "note": {strings.Repeat("ä", postern.MaxChatNote+1)}}); p.status != 422 {
 		t.Errorf("a long note is answered %d", p.status)
 	}
@@ -612,7 +616,7 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 		to, body string
 		say      string
 	}{
-		"number":    {d.ID, "12", "hello <b>", "Write a phone number as + and 7 to 15 digits"},
+		"number":    {d.ID, "12", "hello <b> \u2067שלום\u2069", "Write a phone number as + and 7 to 15 digits"},
 		"zeros":     {d.ID, "0049 151 2345678", "hello <b>", "Write + instead of the leading 00"},
 		"text":      {d.ID, contact, "", "needs a body"},
 		"away":      {away.ID, contact, "hello <b>", "The device is not connected"},
@@ -634,7 +638,7 @@ func TestARefusedMessageKeepsWhatWasEntered(t *testing.T) {
 				!strings.Contains(p.body, `value="`+tt.to+`"`) {
 			t.Errorf("%s is answered %d without %q, or without what was entered", name, p.status, tt.say)
 		}
-		if tt.body != "" && !strings.Contains(p.body, "hello &lt;b&gt;") ||
+		if tt.body != "" && !strings.Contains(p.body, html.EscapeString(tt.body)) ||
 			!strings.Contains(p.body, `value="`+string(tt.device)+`" selected`) {
 			t.Errorf("%s: the text or the device is lost", name)
 		}

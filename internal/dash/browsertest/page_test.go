@@ -150,9 +150,10 @@ func has(n *html.Node, name string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
 
+// isolated reports whether text turns nothing around it: it is in a <bdi>, or in a field.
 func isolated(n *html.Node) bool {
 	for ; n != nil; n = n.Parent {
-		if n.DataAtom == atom.Bdi {
+		if n.DataAtom == atom.Bdi || n.DataAtom == atom.Textarea {
 			return true
 		}
 	}

@@ -1631,9 +1631,9 @@ func note(v ChatView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var60 string
-			templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs("\n" + straight(v.Note))
+			templ_7745c5c3_Var60, templ_7745c5c3_Err = templ.JoinStringErrs("\n" + v.Note)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `chats.templ`, Line: 424, Col: 159}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `chats.templ`, Line: 424, Col: 149}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var60))
 			if templ_7745c5c3_Err != nil {

@@ -58,7 +58,7 @@ func (f Frame) entries() []Entry {
 }
 
 // straight removes characters that change the direction of text. It is for places that cannot
-// contain a <bdi>: titles, options, and attributes.
+// contain a <bdi>: titles, options, and attributes. Fields of forms keep them, because what they hold is saved again.
 func straight(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
