@@ -274,8 +274,12 @@ func TestConversationIsPutAway(t *testing.T) {
 		b.awaits(said)
 	}
 	presses("read", "The conversation is being marked as read.")
+	colleague := b.another()
+	colleague.goTo(talkOf(device))
 	presses("archive", "The conversation was archived.")
 	presses("mute", "The conversation was muted.")
+	colleague.number("document.body.dispatchEvent(new Event('news')) ? 1 : 0")
+	colleague.awaits("Archived · Muted")
 	b.sees("Unarchive")
 	b.looks("chat-away")
 	b.goTo("/messages/chats")
