@@ -72,6 +72,46 @@ func TestUnsentTextIsKept(t *testing.T) {
 	b.awaits("a sentence")
 	b.goTo(chat)
 	written("")
+	b.draftsOfNotes(chat, k)
+}
+
+// draftsOfNotes writes a note, which other forms leave alone, and somebody else's note replaces.
+func (b *browser) draftsOfNotes(chat string, k *testkit.Kit) {
+	b.t.Helper()
+	written := func(want string) {
+		b.t.Helper()
+		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelector("[name=note]").value`))
+		if b.must(err); got != want {
+			b.t.Errorf("the note has %q, want %q", got, want)
+		}
+	}
+	b.opens("[name=note]")
+	b.fill("[name=note]", "Pays l")
+	b.press(`main form:has(input[value="archive"]) button`)
+	b.awaits("The conversation was archived.")
+	written("Pays l")
+	b.fill("[name=note]", "ate")
+	b.press(`form:has([name=note]) button`)
+	b.awaits("The note was saved.")
+	written("Pays late")
+	b.do(chromedp.Focus(chromedp.CSS("[name=note]")), chromedp.KeyEvent(kb.End))
+	b.fill("[name=note]", ", always")
+	b.goTo(chat)
+	written("Pays late, always")
+	b.notes(k, chat, "Pays early")
+	b.goTo(chat)
+	written("Pays early")
+}
+
+// notes is what somebody else notes about the conversation with the contact.
+func (b *browser) notes(k *testkit.Kit, chat, text string) {
+	b.t.Helper()
+	list, err := k.Gateway().Workspaces.List(b.t.Context(), access.Operator())
+	b.must(err)
+	c, err := k.Gateway().Workspaces.Caller(b.t.Context(), access.Operator(), list[0].ID)
+	b.must(err)
+	device := postern.DeviceID(strings.Split(chat, "/")[3])
+	b.must(k.Gateway().Chats.SetNote(b.t.Context(), c, device, contact, text))
 }
 
 // A contact's poll is answered by keyboard, the vote is changed, and removed.

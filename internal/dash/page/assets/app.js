@@ -7,7 +7,8 @@
 //   data-pauses="id"             keeps what is in #id from asking for more by itself
 //   data-rests                   does not ask for more while details in it are open, or somebody chooses something in it
 //   details [data-loads]         has a link to what takes its place when the details are opened
-//   textarea[data-draft="key"]   keeps what is written in it, in this tab, until it is sent
+//   textarea[data-draft="key"]   keeps what is written in it, in this tab, until it is sent; with data-draft-of, while
+//                                that is the same
 //   body[data-reader]            is who reads the page
 //   data-most="n"                holds n children: those at the end go, data-cut tells
 //   form[data-uploads="id"]      sends its file with a progress bar; what the answer has as #id takes its place
@@ -247,21 +248,28 @@
   })
 
   // A draft is kept until the page that follows has its field again, without the text: then it was sent. Those of
-  // another reader are dropped.
+  // another reader are dropped, and those of what is no longer the same, because it was saved, perhaps by somebody else.
   const reader = document.body.dataset.reader
   const draftOf = (e) => e.dataset?.draft && `draft ${reader} ${e.dataset.draft}`
+  const startOf = (e) => e.dataset.draftOf ? `${e.dataset.draftOf}\n` : ''
+  const restore = (e) => {
+    const key = draftOf(e), start = startOf(e), kept = sessionStorage.getItem(key)
+    if (kept === null) return
+    if (!kept.startsWith(start) || (!e.value && sessionStorage.getItem('sent') === key)) {
+      return sessionStorage.removeItem(key)
+    }
+    if (e.value !== (start ? e.defaultValue : '')) return
+    e.value = kept.slice(start.length)
+    e.closest('details')?.setAttribute('open', '')
+  }
   const unsent = () => sessionStorage.removeItem('sent')
   for (const key of reader ? Object.keys(sessionStorage) : []) {
     if (key.startsWith('draft ') && !key.startsWith(`draft ${reader} `)) sessionStorage.removeItem(key)
   }
-  for (const e of document.querySelectorAll('[data-draft]')) {
-    const key = draftOf(e)
-    if (!e.value && sessionStorage.getItem('sent') === key) sessionStorage.removeItem(key)
-    e.value ||= sessionStorage.getItem(key) ?? ''
-  }
+  for (const e of document.querySelectorAll('[data-draft]')) restore(e)
   unsent()
   document.addEventListener('input', (e) => {
-    if (draftOf(e.target)) sessionStorage.setItem(draftOf(e.target), e.target.value)
+    if (draftOf(e.target)) sessionStorage.setItem(draftOf(e.target), startOf(e.target) + e.target.value)
   })
   document.addEventListener('submit', (e) => {
     for (const part of e.target.elements) if (draftOf(part)) sessionStorage.setItem('sent', draftOf(part))
