@@ -261,6 +261,30 @@ func TestFromTheSetUpLinkToAKeyThatWorks(t *testing.T) {
 	}
 }
 
+// A key is limited to the devices that are chosen in the form, and the list names them.
+func TestKeyIsLimitedToDevices(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	support, sales := s.connected(s.workspace(), "Support"), s.connected(s.workspace(), "Sales")
+	c.says("/keys/new", `name="device" value="`+string(support.ID)+`"`, `name="device" value="`+string(sales.ID)+`"`)
+	form := url.Values{"scope": {"devices:read"}, "device": {string(sales.ID)}}
+	refused := c.want(c.post("/keys", form), http.StatusUnprocessableEntity, "")
+	c.sees(refused, `value="`+string(sales.ID)+`" checked`)
+	form.Set("name", "ci")
+	made := c.want(c.post("/keys", form), http.StatusCreated, "")
+	secret := regexp.MustCompile(`pst_[0-9A-Za-z]{38}`).FindString(made.body)
+	caller, err := s.g.Keys.Authenticate(t.Context(), "Bearer "+secret)
+	if err != nil || !slices.Equal(caller.Key.Devices, []postern.DeviceID{sales.ID}) {
+		t.Errorf("the key is limited to %v, %v", caller.Key.Devices, err)
+	}
+	c.want(c.post("/keys", url.Values{"name": {"all"}, "scope": {"devices:read"}}), http.StatusCreated, "")
+	list := c.says("/keys", "1 scope, 1 device", "Sales", "1 scope, all devices", `data-label="Created"`)
+	if strings.Contains(list.body, "Support") {
+		t.Error("the list names a device that no key is limited to")
+	}
+}
+
 func TestAFormWithoutAScopeGivesNone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -22,10 +22,15 @@ func (d keys) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
+	names, err := d.deviceNames(r.Context(), v)
+	if err != nil {
+		return err
+	}
 	view := page.KeysView{Change: true} // members who may see keys may change them
 	now := postern.TimeOf(time.Now())
 	for _, k := range list.Data {
-		view.Keys = append(view.Keys, keyOf(k, now))
+		d.addNames(r.Context(), v, names, k.Devices)
+		view.Keys = append(view.Keys, keyOf(k, names, now))
 	}
 	if list.Next != "" {
 		view.More = "/keys?after=" + url.QueryEscape(list.Next)
@@ -33,11 +38,14 @@ func (d keys) list(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Keys(d.frame(r, v, "API keys", "/keys"), view))
 }
 
-func keyOf(k postern.Key, now postern.Time) page.Key {
+func keyOf(k postern.Key, names map[postern.DeviceID]string, now postern.Time) page.Key {
 	p := page.Key{
 		ID: string(k.ID), Name: k.Name, Shown: "pst_…" + k.LastFour, Environment: k.Environment,
 		Scopes:  texts(k.Scopes),
 		Created: k.CreatedAt.Std(), Status: statusOf(k, now),
+	}
+	for _, id := range k.Devices {
+		p.Devices = append(p.Devices, page.Choice{Value: string(id), Label: cmp.Or(names[id], string(id))})
 	}
 	if k.LastUsedAt != 0 {
 		p.LastUsed = k.LastUsedAt.Std()
@@ -74,13 +82,16 @@ func (d keys) form(w http.ResponseWriter, r *http.Request, v visit) error {
 	}
 	return d.showForm(w, r, v, http.StatusOK, page.KeyFormView{
 		Scopes: scopeChoices([]postern.Scope{postern.DevicesRead, postern.MessagesRead, postern.MessagesWrite}),
-	})
+	}, nil)
 }
 
-// showForm asks for the password as well if it was entered too long ago.
+// showForm shows the form with the chosen devices. It asks for the password as well if it was entered too long ago.
 func (d keys) showForm(
-	w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView,
+	w http.ResponseWriter, r *http.Request, v visit, status int, view page.KeyFormView, chosen []postern.DeviceID,
 ) (err error) {
+	if view.Devices, err = d.deviceChoices(r, v, chosen); err != nil {
+		return err
+	}
 	if view.Ask = !v.actor.Recent; view.Ask {
 		if view.Again, err = d.again(r, v, "/keys/new"); err != nil {
 			return err
@@ -120,9 +131,10 @@ func (d keys) create(w http.ResponseWriter, r *http.Request, v visit) error {
 		return d.showForm(w, r, v, http.StatusUnprocessableEntity, page.KeyFormView{
 			Name:        page.Field{Value: in.Name, Error: wrong["name"]},
 			Environment: page.Field{Value: in.Environment, Error: wrong["environment"]},
-			Scopes:      scopeChoices(in.Scopes), ScopesError: wrong["scopes"], Expiry: r.PostFormValue("expiry"),
-			Password: page.Field{Error: wrong["password"]}, Problem: "The key was not created.",
-		})
+			Scopes:      scopeChoices(in.Scopes), ScopesError: wrong["scopes"], DevicesError: wrong["devices"],
+			Expiry: r.PostFormValue("expiry"), Password: page.Field{Error: wrong["password"]},
+			Problem: "The key was not created.",
+		}, in.Devices)
 	}
 	if err != nil {
 		return err
@@ -153,6 +165,7 @@ func (d keys) confirm(r *http.Request, v *visit) error {
 func keyForm(r *http.Request) (in gateway.NewKey, err error) {
 	in = gateway.NewKey{
 		Name: r.PostFormValue("name"), Environment: r.PostFormValue("environment"), Scopes: []postern.Scope{},
+		Devices: devicesIn(r),
 	}
 	for _, s := range r.PostForm["scope"] {
 		in.Scopes = append(in.Scopes, postern.Scope(s))

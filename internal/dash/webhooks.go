@@ -435,27 +435,31 @@ func (d webhooks) form(w http.ResponseWriter, r *http.Request, v visit) error {
 func (d webhooks) showForm(
 	w http.ResponseWriter, r *http.Request, v visit, status int, view page.WebhookFormView, chosen []postern.DeviceID,
 ) error {
-	names, err := d.deviceNames(r.Context(), v)
-	if err != nil {
+	var err error
+	if view.Devices, err = d.deviceChoices(r, v, chosen); err != nil {
 		return err
-	}
-	known, err := d.devicesNamed(r.Context(), v, chosen)
-	if err != nil {
-		return err
-	}
-	for _, c := range known {
-		names[postern.DeviceID(c.Value)] = c.Label
-	}
-	for _, c := range choices(names, "") {
-		view.Devices = append(view.Devices, page.DeviceChoice{
-			ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value)),
-		})
 	}
 	title := "New webhook"
 	if view.ID != "" {
 		title = "Edit webhook"
 	}
 	return d.write(w, r, status, page.WebhookForm(d.frame(r, v, title, "/webhooks"), view))
+}
+
+// deviceChoices lists devices to choose from, and always the chosen ones.
+func (d *core) deviceChoices(
+	r *http.Request, v visit, chosen []postern.DeviceID,
+) (list []page.DeviceChoice, err error) {
+	names, err := d.deviceNames(r.Context(), v, chosen...)
+	for _, id := range chosen {
+		names[id] = cmp.Or(names[id], string(id))
+	}
+	for _, c := range choices(names, "") {
+		list = append(list, page.DeviceChoice{
+			ID: c.Value, Name: c.Label, Chosen: slices.Contains(chosen, postern.DeviceID(c.Value)),
+		})
+	}
+	return list, err
 }
 
 // hookForm reads the form of a webhook. A form without events means no events, not all of them.

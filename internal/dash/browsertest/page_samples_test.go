@@ -207,6 +207,7 @@ func samples() []sample {
 			{
 				"key_1", "Shop backend", "pst_…Ab3d", "production",
 				[]string{"messages:write", "devices:read"},
+				nil,
 				at, at,
 				time.Time{},
 				"active",
@@ -214,14 +215,16 @@ func samples() []sample {
 			{
 				"key_2", "Shop backend", "pst_…9xQz", "production",
 				[]string{"messages:write"},
+				[]Choice{{"dev_1", "Support"}, {"dev_7", "دعم العملاء"}},
 				at, at,
 				at.Add(time.Hour),
 				"expiring",
 			},
-			{"key_3", "ci", "pst_…77aa", "staging", []string{"devices:read"}, at, time.Time{}, time.Time{}, "revoked"},
+			{"key_3", "ci", "pst_…77aa", "staging", []string{"devices:read"}, nil, at, time.Time{}, time.Time{}, "revoked"},
 			{
 				"key_4", "A key with quite a long name that somebody gave it for a reason", "pst_…0000", "",
 				[]string{"devices:read", "devices:write", "messages:read"},
+				nil,
 				at,
 				time.Time{},
 				at, "expired",

@@ -19,10 +19,20 @@ type Key struct {
 	Shown       string // its recognizable part: "pst_…Ab3d"
 	Environment string
 	Scopes      []string
+	Devices     []Choice // that it is limited to; nil: all
 	Created     time.Time
 	LastUsed    time.Time
 	Expires     time.Time // zero: never
 	Status      string    // "active", "expiring", "expired" or "revoked"
+}
+
+// reach says in short what the key may do, and with which devices.
+func (k Key) reach() string {
+	devices := "all devices"
+	if k.Devices != nil {
+		devices = count(len(k.Devices), "device", "devices")
+	}
+	return count(len(k.Scopes), "scope", "scopes") + ", " + devices
 }
 
 // works reports whether the key can be rotated or revoked.
@@ -48,6 +58,10 @@ type KeyFormView struct {
 	Environment Field // a label, such as "production"
 	Scopes      []ScopeChoice
 	ScopesError string
+	Devices     []DeviceChoice
+
+	DevicesError string
+
 	Expiry      string   // the value of the chosen one of Expiries
 	Expiries    []Choice // nil: Expiries()
 	ExpiryError string
@@ -88,7 +102,7 @@ func (v KeyFormView) expiries() []Choice {
 func (v KeyFormView) faults() []fault {
 	return faults(
 		fault{"name", v.Name.Error}, fault{"environment", v.Environment.Error}, fault{"scopes", v.ScopesError},
-		fault{"expiry", v.ExpiryError}, fault{"password", v.Password.Error},
+		fault{"devices", v.DevicesError}, fault{"expiry", v.ExpiryError}, fault{"password", v.Password.Error},
 	)
 }
 

@@ -66,7 +66,7 @@ type WebhookFormView struct {
 	Seen    string // identifies the webhook as it is shown; "" for a new one
 }
 
-// DeviceChoice is a device whose events a webhook may get.
+// DeviceChoice is a device to which a webhook or a key may be limited.
 type DeviceChoice struct {
 	ID     string
 	Name   string
