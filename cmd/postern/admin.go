@@ -265,7 +265,7 @@ type keyRotateCmd struct {
 
 	Workspace string        `required:"" help:"Id of the workspace."`
 	Overlap   time.Duration `default:"24h" help:"How long the old key stays valid, from 0s to 720h (${default})."`
-	Expires   time.Duration `help:"Time until the successor expires, such as 720h."`
+	Expires   time.Duration `help:"Time until the successor expires, such as 720h. Without it, the successor lasts as long as the old key did."`
 	Key       string        `arg:"" help:"Id of the key."`
 }
 
@@ -280,10 +280,20 @@ func (c *keyRotateCmd) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return c.print(std, map[string]any{"id": key.ID, "key": key.Secret},
-			"key %s\n%s\nStore it now: it cannot be shown again. %s expires in %s.", key.ID, key.Secret, c.Key,
-			c.Overlap)
+		out := map[string]any{
+			"id": key.ID, "key": key.Secret, "expiresAt": key.ExpiresAt, "oldExpiresAt": key.OldExpiresAt,
+		}
+		return c.print(std, out, "key %s%s\n%s\nStore it now: it cannot be shown again. %s expires at %s.",
+			key.ID, expiry(key.ExpiresAt), key.Secret, c.Key, key.OldExpiresAt)
 	})
+}
+
+// expiry says when a key expires; nothing if it does not.
+func expiry(at postern.Time) string {
+	if at == 0 {
+		return ""
+	}
+	return " (expires at " + at.String() + ")"
 }
 
 type keyRevokeCmd struct {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"postern/internal/postern"
 )
 
 // statusOf is the status of an API request with a key.
@@ -65,6 +67,33 @@ func TestKeyIsRotatedByTheCommand(t *testing.T) {
 			errs == "" {
 			t.Errorf("%s = %d %s", name, exit, errs)
 		}
+	}
+}
+
+// A key that expires has a successor that lasts as long, and ends when it was to end if that is before the overlap.
+func TestRotatedKeyKeepsItsLifetime(t *testing.T) {
+	t.Parallel()
+	at := "--data-dir=" + shortDir(t)
+	ws := matched(t, `"(ws_[^"]+)"`, mustRun(t, "workspace", "create", "--name", "X", "--json", at))
+	old := keyOf(t, "key", "create", "--workspace", ws, "--name", "ci", "--expires", "2h", at)
+	var keys struct{ Data []postern.Key }
+	list := func() {
+		t.Helper()
+		if err := json.Unmarshal([]byte(mustRun(t, "key", "list", "--workspace", ws, "--json", at)), &keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list()
+	ends := keys.Data[0].ExpiresAt.String()
+	said := mustRun(t, "key", "rotate", "--workspace", ws, old.ID, at)
+	if !strings.Contains(said, old.ID+" expires at "+ends+".") {
+		t.Errorf("the old key ends at %s, and the command says\n%s", ends, said)
+	}
+	list()
+	next, was := keys.Data[0], keys.Data[1]
+	if next.ExpiresAt-next.CreatedAt != was.ExpiresAt-was.CreatedAt || was.ExpiresAt.String() != ends ||
+		!strings.Contains(said, "(expires at "+next.ExpiresAt.String()+")") {
+		t.Errorf("%+v is the successor of %+v", next, was)
 	}
 }
 

@@ -64,7 +64,14 @@ func adminHandler(g *gateway.Gateway, p *people.People, base string) *http.Serve
 	rotate := func(r *http.Request, in gateway.Rotation) (any, error) {
 		id := postern.KeyID(r.PathValue("key"))
 		key, secret, err := g.Keys.Rotate(r.Context(), access.Operator(), workspaceOf(r), id, in)
-		return NewKey{Key: key, Secret: secret}, err
+		if err != nil {
+			return nil, err
+		}
+		old, err := g.Keys.Get(r.Context(), access.Operator(), workspaceOf(r), id)
+		if err != nil { // the secret is shown all the same
+			old.ExpiresAt = key.CreatedAt.Add(in.Overlap)
+		}
+		return NewKey{Key: key, Secret: secret, OldExpiresAt: old.ExpiresAt}, nil
 	}
 	mux.HandleFunc("POST /workspaces/{ws}/keys/{key}/rotate", admin(rotate))
 	mux.HandleFunc("POST /workspaces/{ws}/keys", admin(func(r *http.Request, in gateway.NewKey) (any, error) {
@@ -208,7 +215,8 @@ type NewUser struct {
 // NewKey is an API key with its secret, which is shown only once.
 type NewKey struct {
 	postern.Key
-	Secret string `json:"key"`
+	Secret       string       `json:"key"`
+	OldExpiresAt postern.Time `json:"oldExpiresAt"` // when the key that it replaces stops working
 }
 
 func workspaceOf(r *http.Request) postern.WorkspaceID {

@@ -200,7 +200,7 @@ func withSecret(key postern.Key) (_ postern.Key, secret string) {
 // Rotation describes how a key is replaced.
 type Rotation struct {
 	Overlap   time.Duration `json:"overlap"`   // how long the old key stays valid, at most 30 days
-	ExpiresAt postern.Time  `json:"expiresAt"` // of the new key; 0 means never
+	ExpiresAt postern.Time  `json:"expiresAt"` // of the new key; 0: it lasts as long as the old one did
 }
 
 // Rotate creates a successor with the same name, environment, scopes and devices, and
@@ -228,8 +228,7 @@ func (g Keys) Rotate(
 	if by.Member.UserID != "" { // who now knows the secret
 		next.CreatedBy = by.Member.UserID
 	}
-	// A member's new key lasts as long as the old one did.
-	if old.ChosenExpiresAt != 0 && in.ExpiresAt == 0 && by.Member.UserID != "" {
+	if old.ChosenExpiresAt != 0 && in.ExpiresAt == 0 {
 		next.ExpiresAt = next.CreatedAt + old.ChosenExpiresAt - old.CreatedAt
 	}
 	next.ChosenExpiresAt = next.ExpiresAt

@@ -81,10 +81,11 @@ func TestSuccessorOfAKey(t *testing.T) {
 		if err != nil || good(nextSecret) || !good(lastSecret) {
 			t.Errorf("without an overlap: %v", err)
 		}
-		if _, _, err := g.Keys.Rotate(
+		after, _, err := g.Keys.Rotate(
 			ctx, access.Operator(), last.WorkspaceID, last.ID, Rotation{Overlap: 30 * 24 * time.Hour},
-		); err != nil {
-			t.Fatal(err)
+		)
+		if err != nil || after.ExpiresAt != postern.TimeOf(now.Add(time.Minute)) {
+			t.Errorf("the successor of a key for a minute expires at %s, %v", after.ExpiresAt, err)
 		}
 		if now = now.Add(time.Minute); good(lastSecret) {
 			t.Error("an overlap made a key live longer")
