@@ -42,6 +42,12 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 	s := newSite(t)
 	c := s.setUp()
 	path := c.post("/devices", url.Values{"name": {"Support"}}).header.Get("Location")
+	settings := url.Values{"name": {"Support"}, "receive": {"direct", "groups"}, "media": {"eager"}}
+	c.want(c.post(path+"/settings", settings), http.StatusSeeOther, path)
+	c.want(c.post(path+"/settings", settings), http.StatusSeeOther, path) // changes nothing
+	settings.Set("proxy", "socks5://postern:secret@proxy.test:1080")
+	settings.Set("perMinute", "20")
+	c.want(c.post(path+"/settings", settings), http.StatusSeeOther, path)
 	for _, act := range []string{"/link", "/link/page"} {
 		c.post(path+act, nil)
 	}
@@ -55,13 +61,14 @@ func TestWhatIsDoneToADeviceIsWrittenDown(t *testing.T) {
 	}
 	c.want(c.post(path+"/delete", url.Values{"password": {password}}), http.StatusSeeOther, "/devices")
 	s.recorded(
-		"device", "device.created Support", "device.link-opened Support", "device.link-shared Support",
+		"device", "device.created Support", "device.changed Support (receive)", "device.changed Support (pace, proxyUrl)",
+		"device.link-opened Support", "device.link-shared Support",
 		"device.link-canceled Support", "device.paused Support", "device.resumed Support", "device.unlinked Support",
 		"device.deleted Support",
 	)
 
 	_, err := s.g.Devices.Create(t.Context(), s.caller("ci"), gateway.NewDevice{Name: "by a key"}, nil)
-	if got := s.acts("device"); err != nil || len(got) != 8 {
+	if got := s.acts("device"); err != nil || len(got) != 10 {
 		t.Errorf("what a key does is written down: %v, %v", got, err)
 	}
 }

@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"strings"
 
 	"postern/internal/access"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // Change is one field of a merge patch (RFC 7396): left out, null, or a value.
@@ -67,7 +69,8 @@ func (g Devices) Change(
 	if err != nil {
 		return postern.Device{}, err
 	}
-	d, err := g.db.Devices.Change(ctx, c.Workspace(), id, func(d *postern.Device) error {
+	d, err := g.db.Devices.Change(ctx, c.Workspace(), id, func(d *postern.Device) ([]store.Act, error) {
+		was := *d
 		if in.Name != "" {
 			d.Name = in.Name
 		}
@@ -75,9 +78,36 @@ func (g Devices) Change(
 		d.Pace = applyPace(d.Pace, in.Pace)
 		d.Receive = applyReceive(d.Receive, in.Receive)
 		d.Proxy = proxy.or(d.Proxy, nil)
-		return checkMetadata(d.Metadata)
+		return g.didChange(c, was, *d), checkMetadata(d.Metadata)
 	})
 	return g.counted(ctx, d, err)
+}
+
+// didChange is the audit log's entry for the change of a device. It names the fields without their values: the URL of a
+// proxy may contain a password.
+func (g Devices) didChange(c access.Caller, was, now postern.Device) []store.Act {
+	fields := changedFields(was, now)
+	if fields == nil {
+		return nil
+	}
+	return did(c, g.time(), "device.changed", string(now.ID), now.Name+" ("+strings.Join(fields, ", ")+")")
+}
+
+// changedFields returns the names, as in the API, of the fields of a device that were changed.
+func changedFields(was, now postern.Device) (list []string) {
+	for _, f := range []struct {
+		name    string
+		changed bool
+	}{
+		{"name", was.Name != now.Name}, {"metadata", !maps.Equal(was.Metadata, now.Metadata)},
+		{"pace", was.Pace.Or(postern.Pace{}) != now.Pace.Or(postern.Pace{})},
+		{"receive", was.Receive != now.Receive}, {"proxyUrl", !bytes.Equal(was.Proxy, now.Proxy)},
+	} {
+		if f.changed {
+			list = append(list, f.name)
+		}
+	}
+	return list
 }
 
 // sealProxy checks and encrypts the URL of a proxy, which may contain a password.

@@ -7,6 +7,7 @@ import (
 	"postern/internal/gateway"
 	"postern/internal/network"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 func (w *world) change(d postern.Device, in gateway.DeviceChange) {
@@ -358,7 +359,7 @@ func TestDeviceIsNotConnectedThroughAnotherProxy(t *testing.T) {
 			t.Context(),
 			d.WorkspaceID,
 			d.ID,
-			func(d *postern.Device) error { d.Proxy = []byte("unreadable"); return nil },
+			func(d *postern.Device) ([]store.Act, error) { d.Proxy = []byte("unreadable"); return nil, nil },
 		)
 		if err != nil || changed.Status != postern.Connecting {
 			t.Errorf("right after the change the device is %s (%v), want connecting", changed.Status, err)

@@ -119,14 +119,18 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 //
 // Single writer: change.
 func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
-	change func(*postern.Device) error,
+	change func(*postern.Device) ([]Act, error),
 ) (d postern.Device, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
 		}
 		proxy := d.Proxy
-		if err := change(&d); err != nil {
+		acts, err := change(&d)
+		if err == nil {
+			err = recordActs(t, acts)
+		}
+		if err != nil {
 			return err
 		}
 		if !bytes.Equal(proxy, d.Proxy) {

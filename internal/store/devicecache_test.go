@@ -231,9 +231,9 @@ func TestDeviceIsDownSinceItsProxyChanged(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
 		d := newDevice(t, db, newWorkspace(t, db), postern.Connected)
-		_, err := db.Devices.Change(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) error {
+		_, err := db.Devices.Change(t.Context(), d.WorkspaceID, d.ID, func(d *postern.Device) ([]Act, error) {
 			d.Proxy = []byte("sealed")
-			return nil
+			return nil, nil
 		})
 		if err != nil {
 			t.Fatal(err)
