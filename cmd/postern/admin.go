@@ -190,18 +190,17 @@ type keyCreateCmd struct {
 	Expires     time.Duration `help:"Time until the key expires, such as 720h. Without it, the key does not expire."`
 }
 
+// Validate checks the flags.
+func (c *keyCreateCmd) Validate() error { return checkExpires(c.Expires) }
+
 // Run creates a key.
 func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
-	in := gateway.NewKey{Name: c.Name, Environment: c.Environment}
+	in := gateway.NewKey{Name: c.Name, Environment: c.Environment, ExpiresAt: fromNow(c.Expires)}
 	for _, s := range c.Scope {
 		in.Scopes = append(in.Scopes, postern.Scope(s))
 	}
 	for _, id := range c.Device {
 		in.Devices = append(in.Devices, postern.DeviceID(id))
-	}
-	var err error
-	if in.ExpiresAt, err = fromNow(c.Expires); err != nil {
-		return err
 	}
 	return c.with(ctx, func(s *app.Commands) error {
 		key, err := s.CreateKey(ctx, c.Workspace, in)
@@ -213,15 +212,19 @@ func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
 	})
 }
 
-// fromNow returns the time d from now, or 0, which means never, if d is 0.
-func fromNow(d time.Duration) (postern.Time, error) {
-	switch {
-	case d < 0:
-		return 0, errors.New("--expires must be positive, such as 720h")
-	case d == 0:
-		return 0, nil
+func checkExpires(d time.Duration) error {
+	if d < 0 {
+		return errors.New("--expires must be positive, such as 720h")
 	}
-	return postern.TimeOf(time.Now().Add(d)), nil
+	return nil
+}
+
+// fromNow returns the time d from now, or 0 if d is 0.
+func fromNow(d time.Duration) postern.Time {
+	if d == 0 {
+		return 0
+	}
+	return postern.TimeOf(time.Now().Add(d))
 }
 
 type keyListCmd struct {
@@ -269,14 +272,14 @@ type keyRotateCmd struct {
 	Key       string        `arg:"" help:"Id of the key."`
 }
 
+// Validate checks the flags.
+func (c *keyRotateCmd) Validate() error { return checkExpires(c.Expires) }
+
 // Run rotates a key.
 func (c *keyRotateCmd) Run(ctx context.Context, std streams) error {
-	expires, err := fromNow(c.Expires)
-	if err != nil {
-		return err
-	}
+	in := gateway.Rotation{Overlap: c.Overlap, ExpiresAt: fromNow(c.Expires)}
 	return c.with(ctx, func(s *app.Commands) error {
-		key, err := s.RotateKey(ctx, c.Workspace, c.Key, gateway.Rotation{Overlap: c.Overlap, ExpiresAt: expires})
+		key, err := s.RotateKey(ctx, c.Workspace, c.Key, in)
 		if err != nil {
 			return err
 		}

@@ -28,11 +28,19 @@ type messageSendCmd struct {
 	Priority  string `enum:",high,normal,low" default:"" help:"Priority over the device's other waiting messages: high, normal or low."`
 }
 
+// Validate checks the flags together.
+func (c *messageSendCmd) Validate() error {
+	switch {
+	case c.Body == "" && c.File == "":
+		return errors.New("there is nothing to send; give --body, --file or both")
+	case c.Type != "" && c.File == "":
+		return errors.New("--type says how a file is sent; give --file, too, or leave --type out")
+	}
+	return nil
+}
+
 // Run sends a message.
 func (c *messageSendCmd) Run(ctx context.Context, std streams) error {
-	if c.Body == "" && c.File == "" {
-		return errors.New("there is nothing to send; give --body, --file or both")
-	}
 	return c.with(ctx, func(s *app.Commands) error {
 		if s.Alone {
 			return errors.New("no server is running on this data directory; start one with \"postern serve\"")

@@ -19,7 +19,7 @@ type mistake struct {
 
 const ca = "POSTERN_NETWORK_ROOT_KEY=0000000000000000000000000000000000000000000000000000000000000000"
 
-// mistakes are 44 ways to get a setting wrong. DIR stands for an empty directory, and OLD for the data directory of a
+// mistakes are 53 ways to get a setting wrong. DIR stands for an empty directory, and OLD for the data directory of a
 // server whose secret key is gone.
 var mistakes = map[string]mistake{
 	// unknown and mistyped names
@@ -28,6 +28,10 @@ var mistakes = map[string]mistake{
 	"unknown name in the file":    {file: "retention-event = '30d'", exit: 2, says: []string{`"retention-event"`, `nearest one is "retention-events"`}},
 	"variable of another command": {env: []string{"POSTERN_WORKSPACE=x"}, exit: 2, says: []string{"POSTERN_WORKSPACE"}},
 	"unknown command":             {args: []string{"server"}, exit: 2, says: []string{"server"}},
+	"message of nothing":          {args: []string{"message", "send", "--workspace=ws_x", "--to=+15551234567"}, exit: 2, says: []string{"--body", "--file"}},
+	"type without a file":         {args: []string{"message", "send", "--workspace=ws_x", "--to=+15551234567", "--body=x", "--type=image"}, exit: 2, says: []string{"--type", "--file"}},
+	"key that has expired":        {args: []string{"key", "create", "--workspace=ws_x", "--name=ci", "--expires=-5h"}, exit: 2, says: []string{"--expires", "720h"}},
+	"successor that has expired":  {args: []string{"key", "rotate", "--workspace=ws_x", "--expires=-5h", "key_x"}, exit: 2, says: []string{"--expires", "720h"}},
 	"argument too many":           {args: []string{"serve", "now"}, exit: 2, says: []string{"now"}},
 	"set twice in the file":       {file: "log-level = 'info'\nlog_level = 'warn'", exit: 2, says: []string{"log-level", "twice"}},
 	// wrong types and units
