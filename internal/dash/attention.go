@@ -150,11 +150,11 @@ func (d overview) deviceDown(v visit, p gateway.Problem, name string, t *page.Tr
 		t.Title = "The account of " + name + " is banned"
 	case postern.Restricted:
 		t.Title = "The account of " + name + " is restricted"
-	case postern.Disconnected:
+	default: // it tries to connect again and again, and looks the same meanwhile
 		t.Title = name + " is not connected"
-		post("Reconnect now", "resume")
-	default:
-		t.Title = name + " is connecting"
+		if post("Reconnect now", "resume"); postern.Status(status) == postern.Connecting {
+			t.Why = "It is trying to connect."
+		}
 	}
 }
 

@@ -39,6 +39,22 @@ func TestReasonsAreSentences(t *testing.T) {
 	}
 }
 
+// A device that is down is named the same, with its button, while it tries to connect.
+func TestDeviceThatTriesToConnectIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	for _, status := range []postern.Status{postern.Disconnected, postern.Connecting} {
+		if err := s.db.Devices.SetState(t.Context(), store.SetDeviceState{
+			WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: status, At: 1,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c.says("/health?home=1", "Support is not connected", `action="`+pathOf(d.ID)+`/resume"`, "Reconnect now")
+	}
+}
+
 func TestWhatBecameOfADevice(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
