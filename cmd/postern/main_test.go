@@ -498,3 +498,14 @@ func TestRefusedLinkLeavesNoDevice(t *testing.T) {
 		t.Errorf("the devices are %s", out)
 	}
 }
+
+// The demo listens on all addresses if it is told that it may, as in the image of a container.
+func TestDemoListensOnAllAddresses(t *testing.T) {
+	t.Parallel()
+	var out, errs output
+	cmd := program(untilTimeout(t), &out, &errs, "demo", "--once", "--dir", shortDir(t))
+	cmd.Env = append(cmd.Env, "POSTERN_ADDR=:0", "POSTERN_OPS_ADDR=:0", "POSTERN_INSECURE_HTTP=on", "POSTERN_PUBLIC_OPS=on")
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "Everything worked") {
+		t.Errorf("%v\n%s%s", err, out.String(), errs.String())
+	}
+}
