@@ -165,12 +165,20 @@ func (d *core) user(pattern string, serve func(http.ResponseWriter, *http.Reques
 func (d *core) member(
 	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
 ) {
+	d.memberOr(d.sendAway, pattern, serve, scopes...)
+}
+
+// memberOr is member with what serves users who belong to no workspace.
+func (d *core) memberOr(
+	alone func(http.ResponseWriter, *http.Request, postern.UserID) error,
+	pattern string, serve func(http.ResponseWriter, *http.Request, visit) error, scopes ...postern.Scope,
+) {
 	d.user(pattern, func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
 		v, err := d.visit(r, user)
 		d.saw(r.Context(), pattern, v.caller.Member)
 		switch {
 		case errors.Is(err, errNoWorkspace):
-			return d.sendAway(w, r, user)
+			return alone(w, r, user)
 		case errors.Is(err, people.ErrUnknownPlan):
 			return workspaces{d}.showStopped(w, r, v)
 		}
@@ -189,6 +197,34 @@ func (d *core) member(
 		ctx := gateway.ReadFor(page.In(r.Context(), string(v.workspace())), v.workspace())
 		return serve(w, r.WithContext(ctx), v)
 	})
+}
+
+// own serves a page about the user's account to members, and to operators who belong to no workspace.
+func (d *core) own(pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
+	alone := func(w http.ResponseWriter, r *http.Request, user postern.UserID) error {
+		v, err := d.visitAlone(r, user)
+		if postern.ReasonOf(err) == postern.NotFound { // no operator
+			return d.sendAway(w, r, user)
+		}
+		if err != nil {
+			return err
+		}
+		d.saw(r.Context(), pattern, v.caller.Member)
+		return serve(w, r.WithContext(gateway.ReadFor(r.Context(), paging.Everywhere)), v)
+	}
+	d.memberOr(alone, pattern, serve)
+}
+
+// visitAlone is the visit of an operator who belongs to no workspace.
+func (d *core) visitAlone(r *http.Request, user postern.UserID) (v visit, err error) {
+	if err := d.admitUser(r.Context(), user); err != nil {
+		return v, err
+	}
+	v.self = d.self(r, user)
+	v.actor, err = d.p.Operators.Actor(r.Context(), v.self)
+	v.caller.Sure = v.self.Sure
+	v.caller.Member.UserID, v.caller.Member.Email, v.caller.Member.Operator = user, v.actor.Member.Email, true
+	return v, err
 }
 
 var errNoPage = postern.Errorf(postern.NotFound, "this page does not exist")
@@ -431,7 +467,7 @@ func (d *core) sure(pattern string, serve func(http.ResponseWriter, *http.Reques
 
 // sureFrom is sure with the page that asks for the password.
 func (d *core) sureFrom(ask, pattern string, serve func(http.ResponseWriter, *http.Request, visit) error) {
-	d.member(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
+	d.own(pattern, func(w http.ResponseWriter, r *http.Request, v visit) error {
 		if !d.isSure(r) {
 			return seeOther(w, r, ask)
 		}

@@ -104,6 +104,33 @@ func TestOperatorPagesAreForOperatorsAlone(t *testing.T) {
 	ada.want(ada.get("/"), http.StatusForbidden, "")
 }
 
+// An operator who belongs to no workspace has an account like others: with sessions, a password and second factors.
+func TestOperatorWithoutAWorkspaceHasAnAccount(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ada := s.setUp()
+	s.joins(ada.invites(guest, postern.Owner))
+	s.operates(true)
+	user := s.member(email)
+	if err := s.p.Members.Remove(t.Context(), access.Operator(), s.workspace(), user, people.Removal{}); err != nil {
+		t.Fatal(err)
+	}
+	other := s.signIn()
+	ada.says("/account", email)
+	ada.want(ada.post("/account/sessions", url.Values{"end": {"others"}}), http.StatusSeeOther, "/account")
+	other.want(other.get("/operator"), http.StatusSeeOther, "/signin?next=%2Foperator")
+	const changed = "five plain words are here"
+	ada.want(ada.post("/account/password", url.Values{"current": {password}, "password": {changed}}),
+		http.StatusSeeOther, "/account")
+	s.forgets(email)
+	ada.want(ada.post("/account/second/app", nil), http.StatusSeeOther, "/account/second")
+	ada.want(ada.post("/account/second", url.Values{"password": {changed}}), http.StatusSeeOther, "/account/second")
+	ada.want(ada.post("/account/second/app", nil), http.StatusSeeOther, "/account/second/app")
+	ada.says("/account/second/app", `name="code"`)
+	s.operates(false)
+	ada.want(ada.get("/account"), http.StatusForbidden, "")
+}
+
 func TestOperatorSeesTheServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
