@@ -234,6 +234,8 @@ func (d overview) live(w http.ResponseWriter, r *http.Request, v visit) error {
 	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
 	defer cancel()
 	s, ok := sse.Open(w, r, liveWait)
+	signal := func() bool { return s.Event("changed", []byte("{}")) && postern.Sleep(ctx, liveGap) == nil }
+	var again <-chan time.Time // a device that went down with the last change is a problem by then
 	for ok = ok && s.Text("retry: 1000\n\n"); ok; {
 		select {
 		case <-ctx.Done():
@@ -244,7 +246,11 @@ func (d overview) live(w http.ResponseWriter, r *http.Request, v visit) error {
 			ok = s.Text(": here\n\n")
 		case <-changed.C():
 			changed.Take()
-			ok = s.Event("changed", []byte("{}")) && postern.Sleep(ctx, liveGap) == nil
+			again = time.After(gateway.Fresh)
+			ok = signal()
+		case <-again:
+			again = nil
+			ok = signal()
 		}
 	}
 	return nil

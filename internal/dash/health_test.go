@@ -55,6 +55,20 @@ func TestDeviceThatTriesToConnectIsNamed(t *testing.T) {
 	}
 }
 
+// A device that does not connect again by itself is named at once.
+func TestDeviceThatStaysDownIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	if err := s.db.Devices.SetState(t.Context(), store.SetDeviceState{
+		WorkspaceID: d.WorkspaceID, DeviceID: d.ID, Status: postern.Conflict, At: s.db.Now().Add(time.Hour),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.says("/health?home=1", "Support is connected elsewhere")
+}
+
 func TestWhatBecameOfADevice(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

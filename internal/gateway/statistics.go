@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"postern/internal/access"
@@ -258,8 +259,8 @@ type Attention struct {
 const MostProblems = 50
 
 const (
-	// fresh is how long a device may take to connect before that is a problem.
-	fresh = 5 * time.Second
+	// Fresh is how long a device may take to connect before that is a problem.
+	Fresh = 5 * time.Second
 	// longQueued is how long a message of a connected device waits before that is one.
 	longQueued = 15 * time.Minute
 )
@@ -287,11 +288,11 @@ func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention
 		return a, err
 	}
 	list = slices.DeleteFunc(list, func(w alerts.Alert) bool {
-		connects := w.Kind == alerts.DeviceDown && w.Since > now.Add(-fresh)
-		if connects {
+		brief := w.Kind == alerts.DeviceDown && w.Since > now.Add(-Fresh) && connects(w)
+		if brief {
 			a.Down = max(0, a.Down-1) // it may have gone down since they were counted
 		}
-		return connects || w.OfEndpoint() && !a.Hooks
+		return brief || w.OfEndpoint() && !a.Hooks
 	})
 	slices.SortFunc(list, func(x, y alerts.Alert) int { return cmp.Compare(x.Since, y.Since) })
 	if a.More = len(list) > MostProblems; a.More {
@@ -299,6 +300,12 @@ func (g Statistics) Attention(ctx context.Context, c access.Caller) (a Attention
 	}
 	a.Problems, err = withQueues(ctx, table, c.Workspace(), list, queues, now)
 	return a, err
+}
+
+// connects reports whether a device that is down tries to connect.
+func connects(w alerts.Alert) bool {
+	status, _, _ := strings.Cut(w.Detail, ", ")
+	return status == string(postern.Connecting) || status == string(postern.Disconnected)
 }
 
 // withQueues adds what waits because of each problem.
