@@ -33,10 +33,11 @@ func (s *Server) checkAddr() error {
 	return nil
 }
 
-// MissesBaseURL reports whether the server is for others, but does not know the address at which they reach it.
+// MissesBaseURL reports whether others may reach the server, but not at the address of which it makes links.
 func (s *Server) MissesBaseURL() bool {
 	host, _, err := net.SplitHostPort(s.Addr)
-	return s.BaseURL == "" && err == nil && (len(s.TrustedProxies) > 0 || public(host))
+	ip, _ := netip.ParseAddr(host) // the zero address if it is a name
+	return s.BaseURL == "" && err == nil && (len(s.TrustedProxies) > 0 || host == "" || ip.IsUnspecified())
 }
 
 func (s *Server) checkOpsAddr() error {

@@ -79,7 +79,9 @@ func TestSettingsThatWouldBeUnsafeOrSenselessAreRefused(t *testing.T) {
 // Metrics and profiles are not shown to everybody because a setting is empty or left out.
 func TestOperationsAreNotPublicUnasked(t *testing.T) {
 	t.Parallel()
-	for addr, ok := range map[string]bool{"": false, ":9090": false, "0.0.0.0:0": false, "203.0.113.5:9090": false, "10.0.0.1:9090": true} {
+	for addr, ok := range map[string]bool{
+		"": false, ":9090": false, "0.0.0.0:0": false, "203.0.113.5:9090": false, "10.0.0.1:9090": true,
+	} {
 		s := Server{Addr: "127.0.0.1:1", OpsAddr: addr}
 		if err := s.Validate(); (err == nil) != ok {
 			t.Errorf("%q: %v", addr, err)
@@ -94,7 +96,7 @@ func TestMissingBaseURLIsNoticed(t *testing.T) {
 	for want, list := range map[bool][]Server{
 		true: {{Addr: ":8080"}, {Addr: "0.0.0.0:8080"}, {Addr: "127.0.0.1:8080", TrustedProxies: proxies}},
 		false: {
-			{Addr: "127.0.0.1:8080"}, {Addr: ":8080", BaseURL: "https://example.com"},
+			{Addr: "127.0.0.1:8080"}, {Addr: "203.0.113.5:8080"}, {Addr: "localhost:8080"}, {Addr: ":8080", BaseURL: "https://example.com"},
 			{Addr: "127.0.0.1:8080", TrustedProxies: proxies, BaseURL: "https://example.com"},
 		},
 	} {

@@ -529,14 +529,15 @@ func (d *core) deviceNames(
 	return names, err
 }
 
-// addNames adds the names of devices that were not among those listed. It leaves out those that do not exist.
+// addNames adds the names of devices that were not among those listed; that of a device that does not exist is empty.
 func (d *core) addNames(ctx context.Context, v visit, names map[postern.DeviceID]string, ids []postern.DeviceID) {
 	for _, id := range ids {
-		if id == "" || names[id] != "" {
+		if _, asked := names[id]; asked || id == "" {
 			continue
 		}
-		if one, err := d.g.Devices.Get(ctx, v.caller, id); err == nil {
-			names[id] = one.Name
+		one, err := d.g.Devices.Get(ctx, v.caller, id)
+		if names[id] = one.Name; err != nil {
+			names[id] = ""
 		}
 	}
 }

@@ -235,7 +235,8 @@ func (d overview) live(w http.ResponseWriter, r *http.Request, v visit) error {
 	defer cancel()
 	s, ok := sse.Open(w, r, liveWait)
 	signal := func() bool { return s.Event("changed", []byte("{}")) && postern.Sleep(ctx, liveGap) == nil }
-	var again <-chan time.Time // a device that went down with the last change is a problem by then
+	var again <-chan time.Time // a device that went down with a change is a problem by then
+	var last time.Time         // change
 	for ok = ok && s.Text("retry: 1000\n\n"); ok; {
 		select {
 		case <-ctx.Done():
@@ -246,10 +247,14 @@ func (d overview) live(w http.ResponseWriter, r *http.Request, v visit) error {
 			ok = s.Text(": here\n\n")
 		case <-changed.C():
 			changed.Take()
-			again = time.After(gateway.Fresh)
+			if last = time.Now(); again == nil {
+				again = time.After(gateway.Fresh)
+			}
 			ok = signal()
 		case <-again:
-			again = nil
+			if again = nil; time.Since(last) < gateway.Fresh {
+				again = time.After(gateway.Fresh - time.Since(last))
+			}
 			ok = signal()
 		}
 	}

@@ -1,7 +1,6 @@
 package dash
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -60,7 +59,9 @@ func contactOf(c postern.KnownContact, names map[postern.DeviceID]string) page.C
 		Business: c.Names.Business != "",
 	}
 	for _, id := range c.DeviceIDs {
-		p.Devices = append(p.Devices, page.Choice{Value: string(id), Label: cmp.Or(names[id], string(id))})
+		if name := names[id]; name != "" {
+			p.Devices = append(p.Devices, page.Choice{Value: string(id), Label: name})
+		}
 	}
 	return p
 }

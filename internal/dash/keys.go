@@ -106,7 +106,7 @@ func scopeChoices(chosen []postern.Scope) (list []page.ScopeChoice) {
 		postern.DevicesRead:  "See devices and their state.",
 		postern.DevicesWrite: "Add, link, pause, and delete devices.",
 		postern.MessagesRead: "Read messages and their status.", postern.MessagesWrite: "Send messages.",
-		postern.ContactsRead: "See contacts.", postern.ContactsWrite: "Change contacts.",
+		postern.ContactsRead: "See contacts.", postern.ContactsWrite: "Change groups, block people, and erase people for good.",
 		postern.WebhooksRead:  "See webhooks and their deliveries.",
 		postern.WebhooksWrite: "Create and change webhooks.",
 		postern.EventsRead:    "Read the event log.", postern.UsageRead: "See plan usage and limits.",

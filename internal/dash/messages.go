@@ -188,9 +188,11 @@ func messageID(s string) (id postern.MessageID, ok bool) {
 // choices lists the devices to choose from, oldest first, and always includes the chosen one.
 func choices(names map[postern.DeviceID]string, chosen string) (list []page.Choice) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
-		list = append(list, page.Choice{Value: string(id), Label: names[id]})
+		if names[id] != "" { // it exists
+			list = append(list, page.Choice{Value: string(id), Label: names[id]})
+		}
 	}
-	if _, known := names[postern.DeviceID(chosen)]; !known && chosen != "" {
+	if names[postern.DeviceID(chosen)] == "" && chosen != "" {
 		list = append(list, page.Choice{Value: chosen, Label: chosen})
 	}
 	return list

@@ -175,6 +175,8 @@ func nameOf(w Write) string {
 		return nameOf(f.Write)
 	case fenced:
 		return nameOf(f.Write)
+	case fairFunc:
+		return nameOf(f.Func)
 	}
 	if kind := w.kind(); kind != nil {
 		return kind.String()

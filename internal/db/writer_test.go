@@ -83,7 +83,7 @@ func TestConnectionIsCheckedUnderLoad(t *testing.T) {
 func TestAFuncIsNamedAfterItsMaker(t *testing.T) {
 	t.Parallel()
 	f := Func(func(*Tx) error { return nil })
-	for _, w := range []Write{f, Then(f, nil)} {
+	for _, w := range []Write{f, Then(f, nil), FuncOf("ws", f)} {
 		if got, want := nameOf(w), "db.TestAFuncIsNamedAfterItsMaker.func1"; got != want {
 			t.Errorf("name %s, want %s", got, want)
 		}

@@ -237,8 +237,9 @@ func (h *endpointHealth) flush(t *db.Tx) error {
 //
 // Single writer: order.
 func (o *Attempt) countFailure(t *db.Tx) error {
-	n, err := t.Changed(`UPDATE endpoint SET
-		failing_since = CASE WHEN failures = 0 OR failing_since = 0 THEN $2 ELSE failing_since END, failures = failures + 1 WHERE id = $1 AND ($3 = '' OR url = $3)`, o.EndpointID, o.At, o.URL)
+	n, err := t.Changed(`UPDATE endpoint SET failures = failures + 1,
+		failing_since = CASE WHEN failures = 0 OR failing_since = 0 THEN $2 ELSE failing_since END
+		WHERE id = $1 AND ($3 = '' OR url = $3)`, o.EndpointID, o.At, o.URL)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -138,7 +138,8 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 	err = s.doOnce(ctx, ws, once, check, func(t *db.Tx) error {
 		d, err = scanDelivery(t.One(`UPDATE delivery
 			SET due_at = CASE WHEN due_at = $3 THEN CAST($3 AS BIGINT) + 1 ELSE $3 END,
-			earlier = CASE WHEN status <> 'pending' THEN attempts WHEN attempts > earlier THEN earlier + 1 ELSE earlier END,
+			earlier = CASE WHEN status <> 'pending' THEN attempts WHEN attempts > earlier AND due_at > $3
+				THEN earlier + 1 ELSE earlier END,
 			first_attempt_at = CASE WHEN status = 'pending' THEN first_attempt_at ELSE 0 END,
 			replay_id = CASE WHEN status = 'pending' THEN replay_id ELSE '' END,
 			chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
@@ -193,7 +194,7 @@ func (s Deliveries) RetryWaiting(ctx context.Context, ws postern.WorkspaceID, en
 		AND attempts > earlier AND due_at > $2 AND n > $3 AND workspace_id = $4 ORDER BY n LIMIT $5 + 0`,
 		[]any{endpoint, now, after, ws, RetriedAtOnce}, now, 0)
 	if err == nil && n > 0 {
-		err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		err = s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 			t.Wake(RetryDue, string(endpoint))
 			return recordActs(t, acts)
 		}))

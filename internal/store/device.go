@@ -121,7 +121,7 @@ func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts 
 func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID,
 	change func(*postern.Device) ([]Act, error),
 ) (d postern.Device, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err = s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
 		}
@@ -402,7 +402,7 @@ func (s Devices) SetState(ctx context.Context, o SetDeviceState) error {
 // RequestUnlink marks a device as unlinked and asks the engine to remove its link at the
 // network as soon as the network can be reached.
 func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Act) error {
-	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err := s.db.Do(ctx, db.FuncOf(string(o.WorkspaceID), func(t *db.Tx) error {
 		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
 		if err != nil {
 			return err
@@ -426,7 +426,7 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, event *postern.Event,
 	at postern.Time, acts ...Act,
 ) error {
-	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err := s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		n, err := changeDevices(t, `UPDATE device
 			SET status = 'unlinked', status_reason = 'deleted', desired = 'delete', deleted_at = $3 WHERE workspace_id = $1
 			AND id = $2 AND deleted_at = 0`, ws, id, at)

@@ -183,7 +183,7 @@ func (s Endpoints) SealHeaders(ctx context.Context,
 
 // Delete removes an endpoint with its pending deliveries and its log.
 func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id postern.EndpointID, acts ...Act) error {
-	err := s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err := s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		t.Wake(EndpointChanged, string(id))
 		err := t.Exec(`DELETE FROM replay WHERE workspace_id = $1 AND endpoint_id = $2`, ws, id)
 		if err != nil {

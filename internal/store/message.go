@@ -841,7 +841,7 @@ func erased(message string) string {
 // RecordActs records acts in a transaction of another package's table.
 func RecordActs(t *db.Tx, acts []Act) error { return recordActs(t, acts) }
 
-// lowerHistory must follow every deletion of messages. SQLite gives a new message the
+// lowerHistory must follow every deletion of messages, and a copy from PostgreSQL. SQLite gives a new message the
 // number after the newest one that is left, and [current] requires that this number is
 // beyond the history of the message's device. The numbers of PostgreSQL never go back.
 func lowerHistory(t *db.Tx) error {

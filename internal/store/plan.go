@@ -21,7 +21,7 @@ import (
 func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.DeviceID, at postern.Time,
 	decision func(d *postern.Device, slot bool) (postern.EventType, error), acts ...Act,
 ) (d postern.Device, err error) {
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	err = s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		if d, err = readDevice(t, ws, id); err != nil {
 			return err
 		}

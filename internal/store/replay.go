@@ -81,7 +81,7 @@ func (s Replays) List(ctx context.Context, ws postern.WorkspaceID, endpoint post
 func (s Replays) Stop(ctx context.Context, ws postern.WorkspaceID, id postern.ReplayID, at postern.Time,
 	acts ...Act,
 ) error {
-	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+	return s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 		n, err := t.Changed(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2
 			AND status = 'running'`, ws, id, at)
 		if err == nil && n > 0 {

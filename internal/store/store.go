@@ -172,8 +172,10 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, err
 	}
 	c.db, c.cache = engine, newDeviceCache(engine)
-	if err := engine.Do(ctx, db.Func(lowerHistory)); err != nil { // for rows that were copied from PostgreSQL
-		return nil, errors.Join(err, engine.Close())
+	if !engine.Postgres() {
+		if err := engine.Do(ctx, db.Func(lowerHistory)); err != nil { // for rows that were copied from PostgreSQL
+			return nil, errors.Join(err, engine.Close())
+		}
 	}
 	return &Store{
 		core: c, Audit: Audit{c}, Blobs: Blobs{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c},

@@ -78,7 +78,7 @@ func gathered(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	sums := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			sums[f.GetName()] += m.GetCounter().GetValue()
+			sums[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
 	return sums

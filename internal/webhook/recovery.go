@@ -32,8 +32,11 @@ type outage struct {
 // another one begins when there is some.
 func (l *lane) readOutage(ctx context.Context) (outage, error) {
 	o, err := l.db.Endpoints.Outage(ctx, l.id)
-	if o.Failing == 0 {
-		return outage{after: l.now(), failures: o.Failures}, err
+	switch {
+	case o.Failing == 0 && o.Failures > 0:
+		return outage{failures: o.Failures}, err // verified since: whatever fails now counts
+	case o.Failing == 0:
+		return outage{after: l.now()}, err
 	}
 	return outage{after: o.Failing, since: o.Since, last: o.Last, quiet: o.NotBefore, failures: o.Failures}, err
 }
@@ -125,6 +128,7 @@ func (l *lane) heedFailure(answer report) {
 	if answer.first == 0 || answer.first >= l.outage.after {
 		l.outage.fail(l.now())
 	}
+	l.outage.last = l.now() // also of a probe that does not count
 	l.outage.quiet = max(l.outage.quiet, answer.quiet)
 	l.recovery.unrecorded++
 	l.recovery.patience = max(l.recovery.patience-1, 0)
@@ -171,6 +175,8 @@ func (l *lane) hastened(m made) {
 	switch {
 	case m.probe && m.n > 0:
 		l.due = 0
+	case m.probe && m.err == nil && l.outage.since == 0:
+		l.outage = outage{after: l.now()} // nothing waits: there is nothing to recover
 	case m.probe:
 	case m.err != nil:
 		r.credit += m.asked

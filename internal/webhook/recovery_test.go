@@ -12,6 +12,8 @@ import (
 
 	"postern/internal/egress"
 	"postern/internal/postern"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // mostAtOnce counts the posts under way.
@@ -201,6 +203,70 @@ func TestReceiverThatAskedForAPauseIsNotProbed(t *testing.T) {
 	})
 }
 
+// verify verifies an active endpoint again.
+func (w *world) verify(e postern.Endpoint) {
+	w.t.Helper()
+	_, err := w.db.Endpoints.Change(w.t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
+		e.Status, e.DueAt = postern.EndpointPending, now().Add(time.Hour)
+		return nil
+	})
+	w.must(err)
+	w.must(w.db.Endpoints.Activate(w.t.Context(), e.ID, now()))
+	got, err := w.db.Endpoints.Get(w.t.Context(), e.WorkspaceID, e.ID)
+	if w.must(err); got.Status != postern.EndpointActive {
+		w.t.Fatalf("the endpoint is %+v", got)
+	}
+}
+
+// An endpoint that was verified and still fails is not posted to without a pause.
+func TestVerifiedEndpointThatStillFailsIsSpared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		f := &fakePost{answer: refuse}
+		d := w.dispatcher(Options{})
+		d.post = f.post
+		w.start(d)
+		w.fill(10)
+		time.Sleep(10 * time.Hour)
+		w.verify(e)
+		f.restart()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := len(f.times()); n == 0 || n > 200 {
+			t.Errorf("%d posts within ten minutes", n)
+		}
+		w.stop()
+	})
+}
+
+// An endpoint that was verified and for which nothing waits needs no worker.
+func TestVerifiedEndpointWithoutABacklogRests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.active("https://example.com", nil)
+		reg := prometheus.NewRegistry()
+		d := w.dispatcher(Options{Registerer: reg})
+		d.post = (&fakePost{answer: refuse}).post
+		w.start(d)
+		w.fill(10)
+		time.Sleep(100 * time.Hour)
+		synctest.Wait()
+		if n := w.count(e, postern.DeliveryExhausted); n != 10 {
+			t.Fatalf("%d of 10 deliveries are exhausted", n)
+		}
+		w.verify(e)
+		time.Sleep(4 * linger)
+		synctest.Wait()
+		if n := gathered(t, reg)["postern_webhook_lanes"]; n != 0 {
+			t.Errorf("%v endpoints are worked for", n)
+		}
+		w.stop()
+	})
+}
+
 // An endpoint that was down for hours is verified again: what waits for it arrives then, and not hours later.
 func TestVerifiedEndpointRecovers(t *testing.T) {
 	t.Parallel()
@@ -219,15 +285,7 @@ func TestVerifiedEndpointRecovers(t *testing.T) {
 		w.fill(100)
 		time.Sleep(10 * time.Hour)
 		up.Store(true)
-		_, err := w.db.Endpoints.Change(t.Context(), e.WorkspaceID, e.ID, nil, func(e *postern.Endpoint) error {
-			e.Status, e.DueAt = postern.EndpointPending, now().Add(time.Hour)
-			return nil
-		})
-		w.must(err)
-		w.must(w.db.Endpoints.Activate(t.Context(), e.ID, now()))
-		if got, err := w.db.Endpoints.Get(t.Context(), e.WorkspaceID, e.ID); err != nil || got.Status != postern.EndpointActive {
-			t.Fatalf("the endpoint is %+v (%v)", got, err)
-		}
+		w.verify(e)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		if n := w.count(e, postern.DeliverySucceeded); n != 100 {
@@ -249,7 +307,12 @@ func TestRetriesByHandDoNotUseUpTheSchedule(t *testing.T) {
 		w.receive("to no one")
 		for range 2 * maxAttempts {
 			time.Sleep(5 * time.Second)
-			_, err := w.db.Deliveries.Retry(t.Context(), e.WorkspaceID, w.deliveries(e)[0].ID, now(), nil)
+			synctest.Wait()
+			one := w.deliveries(e)[0]
+			if one.Status != postern.DeliveryPending {
+				t.Fatalf("after %d attempts, the delivery is %s", one.Attempts, one.Status)
+			}
+			_, err := w.db.Deliveries.Retry(t.Context(), e.WorkspaceID, one.ID, now(), nil)
 			w.must(err)
 		}
 		time.Sleep(5 * time.Second)
