@@ -248,7 +248,7 @@
   })
 
   // A draft is kept until the page that follows has its field again, without the text: then it was sent. Those of
-  // another reader are dropped, and those of what is no longer the same, because it was saved, perhaps by somebody else.
+  // another reader are dropped, and those of what was saved meanwhile, perhaps by somebody else.
   const reader = document.body.dataset.reader
   const draftOf = (e) => e.dataset?.draft && `draft ${reader} ${e.dataset.draft}`
   const startOf = (e) => e.dataset.draftOf ? `${e.dataset.draftOf}\n` : ''

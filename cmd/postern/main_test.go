@@ -504,7 +504,8 @@ func TestDemoListensOnAllAddresses(t *testing.T) {
 	t.Parallel()
 	var out, errs output
 	cmd := program(untilTimeout(t), &out, &errs, "demo", "--once", "--dir", shortDir(t))
-	cmd.Env = append(cmd.Env, "POSTERN_ADDR=:0", "POSTERN_OPS_ADDR=:0", "POSTERN_INSECURE_HTTP=on", "POSTERN_PUBLIC_OPS=on")
+	cmd.Env = append(cmd.Env, "POSTERN_ADDR=:0", "POSTERN_OPS_ADDR=:0",
+		"POSTERN_INSECURE_HTTP=on", "POSTERN_PUBLIC_OPS=on")
 	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "Everything worked") {
 		t.Errorf("%v\n%s%s", err, out.String(), errs.String())
 	}

@@ -96,7 +96,8 @@ func TestMissingBaseURLIsNoticed(t *testing.T) {
 	for want, list := range map[bool][]Server{
 		true: {{Addr: ":8080"}, {Addr: "0.0.0.0:8080"}, {Addr: "127.0.0.1:8080", TrustedProxies: proxies}},
 		false: {
-			{Addr: "127.0.0.1:8080"}, {Addr: "203.0.113.5:8080"}, {Addr: "localhost:8080"}, {Addr: ":8080", BaseURL: "https://example.com"},
+			{Addr: "127.0.0.1:8080"}, {Addr: "203.0.113.5:8080"}, {Addr: "localhost:8080"},
+			{Addr: ":8080", BaseURL: "https://example.com"},
 			{Addr: "127.0.0.1:8080", TrustedProxies: proxies, BaseURL: "https://example.com"},
 		},
 	} {

@@ -126,7 +126,9 @@ func TestDeviceThatIsNotListedStaysChosen(t *testing.T) {
 	c.saysNot("/messages/new", "Oldest")
 	chosen := `<option value="` + string(oldest.ID) + `" selected>Oldest</option>`
 	c.says("/messages/new?device="+string(oldest.ID), chosen)
-	refused := c.post("/messages", url.Values{"key": {c.form("/messages/new")}, "device": {string(oldest.ID)}, "to": {"12"}})
+	refused := c.post("/messages", url.Values{
+		"key": {c.form("/messages/new")}, "device": {string(oldest.ID)}, "to": {"12"},
+	})
 	if refused.status != http.StatusUnprocessableEntity || !strings.Contains(refused.body, chosen) {
 		t.Errorf("a form that is refused with %d has another device", refused.status)
 	}

@@ -251,7 +251,8 @@ func TestReplayEndsWhenItsLastDeliveryIsErased(t *testing.T) {
 		finish(t, db, e, succeed)
 		r := step(t, db, replayOf(t, db, e, nil))
 		var message string
-		if err := db.db.Row(t.Context(), `SELECT id FROM message`, nil, &message); err != nil || r.Status != postern.ReplayRunning {
+		err := db.db.Row(t.Context(), `SELECT id FROM message`, nil, &message)
+		if err != nil || r.Status != postern.ReplayRunning {
 			t.Fatalf("the replay is %+v (%v)", r, err)
 		}
 		changed := db.Listen(ReplayChanged, string(r.ID))

@@ -275,12 +275,7 @@ func TestVerifiedEndpointRecovers(t *testing.T) {
 		e := w.active("https://example.com", nil)
 		var up atomic.Bool
 		d := w.dispatcher(Options{})
-		d.post = (&fakePost{answer: func(ctx context.Context, n int) (egress.Answer, error) {
-			if up.Load() {
-				return egress.Answer{Status: 200}, nil
-			}
-			return refuse(ctx, n)
-		}}).post
+		d.post = (&fakePost{answer: whileUp(&up)}).post
 		w.start(d)
 		w.fill(100)
 		time.Sleep(10 * time.Hour)

@@ -51,6 +51,16 @@ func refuse(context.Context, int) (egress.Answer, error) {
 	return egress.Answer{Status: 500}, failure("status")
 }
 
+// whileUp accepts what is posted while up is set, and refuses it otherwise.
+func whileUp(up *atomic.Bool) func(context.Context, int) (egress.Answer, error) {
+	return func(ctx context.Context, n int) (egress.Answer, error) {
+		if up.Load() {
+			return egress.Answer{Status: 200}, nil
+		}
+		return refuse(ctx, n)
+	}
+}
+
 func TestDeadReceiverIsTriedForThreeDays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,12 +89,7 @@ func TestRetryByHandFollowsTheScheduleAnew(t *testing.T) {
 		w := newWorld(t)
 		e := w.active("https://example.com", nil)
 		var up atomic.Bool
-		f := &fakePost{answer: func(ctx context.Context, n int) (egress.Answer, error) {
-			if up.Load() {
-				return egress.Answer{Status: 200}, nil
-			}
-			return refuse(ctx, n)
-		}}
+		f := &fakePost{answer: whileUp(&up)}
 		d := w.dispatcher(Options{})
 		d.post, d.jitter = f.post, func() float64 { return .5 }
 		w.start(d)

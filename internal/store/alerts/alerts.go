@@ -82,8 +82,8 @@ func wrong(one string) string {
 var (
 	disableFailures = strconv.Itoa(store.DisableFailures)
 	// disabled is the condition that an endpoint e gets nothing because it was disabled, or did not answer the challenge
-	// after it had been told to. While it is verified again, only its failures tell that from one that was failing: it had
-	// none, or enough to be disabled.
+	// after it had been told to. While it is verified again, only its failures tell that from one that was failing: it
+	// had none, or enough to be disabled.
 	disabled = `(e.status = 'disabled' OR e.failing_since > 0 AND (e.status = 'failed' OR e.status = 'pending'
 		AND (e.failures = 0 OR e.failures >= ` + disableFailures + `)))`
 )
