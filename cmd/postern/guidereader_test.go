@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,7 +63,7 @@ func newReader(t *testing.T, k *testkit.Kit, wait time.Duration) *guideReader {
 	bin := t.TempDir()
 	executable(t, filepath.Join(bin, "curl"), fmt.Appendf(nil, guideCurl, curl))
 	executable(t, filepath.Join(bin, "postern"), fmt.Appendf(nil, "#!/bin/sh\n%s=1 exec %s \"$@\"\n", asProgram, os.Args[0]))
-	r.port = freePort(t)
+	r.port = testkit.FreePort(t)
 	results, marks, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -130,21 +129,6 @@ func (r *guideReader) save(s step) {
 	if err := os.WriteFile(filepath.Join(r.dir, s.file), []byte(s.script), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-}
-
-// freePort returns a port of this machine that nothing listened on a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // repeatable tells whether a reader would repeat a command until the response is as shown: it

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"postern/internal/testkit"
 )
 
 const firstGuide = "first-message.md"
@@ -139,7 +141,7 @@ func TestFirstMessage(t *testing.T) {
 	for shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			dir, port := shortDir(t), freePort(t)
+			dir, port := shortDir(t), testkit.FreePort(t)
 			first := openTerminal(t, shell, dir, "POSTERN_ADDR=127.0.0.1:"+port, "POSTERN_OPS_ADDR=127.0.0.1:0")
 			first.paste(list[0].script)
 			stop := first.running(dir, `"msg":"serving"`)

@@ -142,9 +142,7 @@ func newLaptop(t *testing.T, answer func(http.ResponseWriter, *http.Request)) (*
 		t.Fatal(err)
 	}
 	p := &laptop{t: t, check: check, answer: answer}
-	srv := httptest.NewServer(p)
-	t.Cleanup(srv.Close)
-	return p, srv
+	return p, p.serve("127.0.0.1:" + testkit.FreePort(t))
 }
 
 func (p *laptop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -346,7 +344,7 @@ func TestListenGoesPastAReceiverThatIsDown(t *testing.T) {
 	srv.Close()
 	inbound(c, d, "nobody there")
 	l.awaits("→ not accepted: dial tcp ")
-	p.back(srv.Listener.Addr().String())
+	p.serve(srv.Listener.Addr().String())
 	answers <- 200
 	inbound(c, d, "there again")
 	testkit.Eventually(t, "the last event",
@@ -375,8 +373,8 @@ func TestListenGoesPastAReceiverThatIsDown(t *testing.T) {
 	}
 }
 
-// back lets the laptop serve at its old address again.
-func (p *laptop) back(addr string) {
+// serve starts the laptop's server at an address, at first or again.
+func (p *laptop) serve(addr string) *httptest.Server {
 	p.t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(p.t.Context(), "tcp", addr)
@@ -388,6 +386,7 @@ func (p *laptop) back(addr string) {
 	srv.Listener = l
 	srv.Start()
 	p.t.Cleanup(srv.Close)
+	return srv
 }
 
 func distinct(ids []string) bool {

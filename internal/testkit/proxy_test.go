@@ -96,7 +96,7 @@ func TestServerBehindProxies(t *testing.T) {
 			k.Stop()
 			k.Config.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			k.Config.BaseURL = "https://" + proxyHost
-			k.Config.Addr = freePort(t)
+			k.Config.Addr = "127.0.0.1:" + testkit.FreePort(t)
 			k.Boot()
 			client := p.run(t, k)
 			checkProxiedStream(t, k, c, client)
@@ -117,7 +117,8 @@ func (p proxied) run(t *testing.T, k *testkit.Kit) *http.Client {
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	pool := writeCertificate(t, cert, key, 1)
 	at := proxyPlaces{
-		listen: freePort(t), server: k.Config.Addr, ops: strings.TrimPrefix(k.OpsURL(), "http://"),
+		listen: "127.0.0.1:" + testkit.FreePort(t),
+		server: k.Config.Addr, ops: strings.TrimPrefix(k.OpsURL(), "http://"),
 		cert: cert, key: key, combined: filepath.Join(dir, "combined.pem"),
 	}
 	joinFiles(t, at.combined, cert, key)
@@ -179,17 +180,6 @@ func joinFiles(t *testing.T, to string, from ...string) {
 	if err := os.WriteFile(to, all, 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// freePort returns an address on this machine that is free now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // no name to look up
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // checkProxiedStream reads an event from a stream, as it is recorded.
