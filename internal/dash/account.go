@@ -34,6 +34,11 @@ func (d account) showAs(w http.ResponseWriter, r *http.Request, v visit, status 
 			Current: s.TokenHash == mine,
 		})
 	}
+	acts, err := d.p.Audit.ListOwn(r.Context(), v.self)
+	if err != nil {
+		return err
+	}
+	view.Acts = actsOf(acts)
 	factors, err := d.p.SecondFactors.List(r.Context(), v.self)
 	if err != nil {
 		return err

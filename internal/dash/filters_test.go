@@ -210,7 +210,8 @@ func TestEveryFormReadsABoundedPart(t *testing.T) {
 			c := newCrowded(t, server(t))
 			for path, fields := range map[string]int{
 				"/messages": 6, "/messages/chats": 6, "/events": 2, c.hook + "/deliveries": 2, "/people/audit": 2,
-				"/operator/people": 1, "/operator/workspaces": 1, "/": 1, "/usage": 0, "/devices": 0, "/webhooks": 0,
+				"/operator/people": 1, "/operator/activity": 1, "/operator/workspaces": 1,
+				"/": 1, "/usage": 0, "/devices": 0, "/webhooks": 0,
 				"/devices/" + c.device: 0, "/devices/" + c.device + "/health": 0, c.hook: 0, c.hook + "/replays": 0,
 				"/messages/chats/" + c.device + "/+15551234567": 0, "/messages/chats/" + c.device + "/+15550000000": 0,
 				"/keys": 0, "/people": 0, "/account": 0, "/workspaces": 0,

@@ -149,4 +149,9 @@ func TestT16FailedSignInsAreWrittenDown(t *testing.T) {
 			t.Errorf("%s is recorded %d times, want once; the log has %v", act, seen[act], seen)
 		}
 	}
+	for _, path := range []string{"/account", "/operator/activity", "/operator/activity?who=" + url.QueryEscape(email)} {
+		c.says(path, "Entered a wrong password at sign-in", "Entered a wrong code at sign-in",
+			"Entered a wrong password to confirm a change", "Ended signed-in sessions", "192.0.2.1")
+	}
+	c.saysNot("/operator/activity?who="+url.QueryEscape(guest), "Entered a wrong password")
 }

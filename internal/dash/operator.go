@@ -128,6 +128,21 @@ func (d operator) users(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Accounts(d.frame(r, v, "Users", "/operator"), view))
 }
 
+// activity shows what belongs to no workspace in the audit log.
+func (d operator) activity(w http.ResponseWriter, r *http.Request, v visit) error {
+	view := page.AuditView{Who: page.Field{Value: r.FormValue("who")}}
+	q := people.ActQuery{Page: paging.Page{Cursor: r.FormValue("after")}, Email: view.Who.Value}
+	list, err := d.p.Audit.ListAccounts(r.Context(), v.actor, q)
+	if err != nil {
+		return err
+	}
+	view.Acts = actsOf(list.Data)
+	if list.Next != "" {
+		view.More = "/operator/activity?" + url.Values{"who": {view.Who.Value}, "after": {list.Next}}.Encode()
+	}
+	return d.write(w, r, http.StatusOK, page.Activity(d.frame(r, v, "Account activity", "/operator"), view))
+}
+
 func belongsWords(u people.Person) string {
 	words := strings.Join(u.Names, ", ")
 	switch more := u.Workspaces - len(u.Names); {

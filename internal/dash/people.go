@@ -138,9 +138,7 @@ func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range list.Data {
-		view.Acts = append(view.Acts, actOf(a))
-	}
+	view.Acts = actsOf(list.Data)
 	if list.Next != "" {
 		view.More = "/people/audit?" + url.Values{
 			"who": {view.Who.Value}, "kind": {view.Kind},
@@ -150,10 +148,14 @@ func (d members) audit(w http.ResponseWriter, r *http.Request, v visit) error {
 	return d.write(w, r, http.StatusOK, page.Audit(d.frame(r, v, "Audit log", "/people"), view))
 }
 
-func actOf(a people.Act) page.Act {
-	return page.Act{
-		At: a.At.Std(), Who: actorOf(a), What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject), Address: a.Address,
+func actsOf(acts []people.Act) (list []page.Act) {
+	for _, a := range acts {
+		list = append(list, page.Act{
+			At: a.At.Std(), Who: actorOf(a), What: actWords(a.Act), Subject: cmp.Or(a.Name, a.Subject),
+			Address: a.Address,
+		})
 	}
+	return list
 }
 
 // actorOf names who did it. The name of an API key is its owner's choice, so the id is shown too.
@@ -181,7 +183,25 @@ func actWords(act string) string {
 		"user.second-step-failed": "Entered a wrong code at sign-in",
 		"user.password-refused":   "Entered a wrong password to confirm a change",
 		"user.set-up":             "Set up the server", "user.created": "Added a user",
-		"invitation.created": "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
+		"user.signed-in":             "Signed in",
+		"user.signed-out-everywhere": "Ended signed-in sessions",
+		"user.password-changed":      "Changed the password",
+		"user.password-mailed":       "Asked for a link to set a new password",
+		"user.password-set":          "Set a password with a link",
+		"user.password-reset":        "Created a password-reset link",
+		"user.password-reset-alone":  "Created a password-reset link that removes second steps",
+		"user.second-step-removed":   "Removed all second steps with a password-reset link",
+		"user.app-added":             "Added an authenticator app",
+		"user.app-removed":           "Removed an authenticator app",
+		"user.passkey-added":         "Added a passkey",
+		"user.passkey-removed":       "Removed a passkey",
+		"user.recovery-codes-made":   "Created recovery codes",
+		"user.recovery-code-used":    "Used a recovery code",
+		"user.identity-connected":    "Connected a single sign-on account",
+		"user.identity-disconnected": "Disconnected a single sign-on account",
+		"user.made-operator":         "Made a user an operator",
+		"user.no-operator":           "Removed an operator",
+		"invitation.created":         "Invited", "invitation.revoked": "Revoked an invitation", "invitation.accepted": "Joined",
 		"member.removed": "Removed a member",
 		"device.created": "Added a device", "device.deleted": "Deleted a device", "device.unlinked": "Unlinked a device",
 		"device.changed": "Changed the settings of a device",

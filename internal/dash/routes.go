@@ -159,6 +159,7 @@ func (d *dash) routes() {
 	d.operatorPage("POST /operator/workspaces/{id}/plan", d.workspaces.changePlan)
 	d.operatorPage("POST /operator/workspaces/{id}/limits", d.workspaces.changeLimits)
 	d.operatorPage("GET /operator/people", d.operator.users)
+	d.operatorPage("GET /operator/activity", d.operator.activity)
 	d.operatorPage("GET /operator/people/{id}/password", d.operator.askPasswordLink)
 	d.operatorPage("POST /operator/people/{id}/password", d.operator.createPasswordLink)
 }

@@ -221,9 +221,7 @@ func (d workspaces) addDevices(r *http.Request, v visit, view *page.WorkspaceVie
 func (d workspaces) addActs(r *http.Request, v visit, view *page.WorkspaceView) error {
 	q := people.ActQuery{Page: paging.Page{Cursor: r.URL.Query().Get("acts"), Limit: 20}, Kind: "workspace"}
 	list, err := d.p.Audit.List(r.Context(), v.actor, workspaceIn(r), q)
-	for _, a := range list.Data {
-		view.Acts = append(view.Acts, actOf(a))
-	}
+	view.Acts = actsOf(list.Data)
 	if list.Next != "" {
 		view.Older = tenantPath(workspaceIn(r)) + "?acts=" + url.QueryEscape(list.Next)
 	}

@@ -239,9 +239,10 @@ func (s Audit) RecordLater(a Act) { s.db.Later(db.Func(a.record)) }
 
 // ActFilter narrows the audit log. An empty field does not restrict it.
 type ActFilter struct {
-	Email  string // of the user who did it
-	Kind   string // the part before the dot, such as device or key
-	Before int64  // a place in the log; 0 starts at the end
+	Email  string         // of the user who did it
+	User   postern.UserID // who did it; not together with Email
+	Kind   string         // the part before the dot, such as device or key
+	Before int64          // a place in the log; 0 starts at the end
 	Limit  int
 }
 
@@ -260,6 +261,9 @@ func (f ActFilter) where(ws postern.WorkspaceID, postgres bool) (condition strin
 	}
 	if f.Email != "" {
 		and("a.user_id", `(SELECT id FROM users WHERE email = `+add(f.Email)+`)`)
+	}
+	if f.User != "" {
+		and("a.user_id", add(f.User))
 	}
 	if f.Kind != "" {
 		and("a.kind", add(f.Kind))

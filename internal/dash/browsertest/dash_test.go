@@ -210,6 +210,10 @@ func TestByKeyboardAlone(t *testing.T) {
 	if got := b.focused(); got != "Revoke" {
 		t.Errorf("after the dialog the focus is on %q", got)
 	}
+	b.goTo("/account")
+	b.sees("Ended signed-in sessions")
+	b.picture("account")
+	b.usable()
 }
 
 // A page that finds its session ended while one of its forms is on its way leaves the next page to the form.

@@ -65,4 +65,10 @@ func TestOperator(t *testing.T) {
 	b.press(`main form .btn-primary`)
 	b.sees("Password-reset link created")
 	b.usable()
+	b.goTo("/operator/activity?who=nobody@example.com")
+	b.sees("No matching actions.")
+	b.goTo("/operator/activity")
+	b.sees("Created a password-reset link")
+	b.picture("operator-activity")
+	b.usable()
 }

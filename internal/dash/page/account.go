@@ -5,6 +5,7 @@ import "time"
 // AccountView is the person's own page.
 type AccountView struct {
 	Sessions     []Session
+	Acts         []Act  // the last ones on the account, the newest first
 	Current      Field  // the current password; its value is never shown
 	Password     Field  // the new one; its value is never shown
 	PasswordHint string // what a password must be, as a sentence

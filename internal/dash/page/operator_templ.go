@@ -188,7 +188,7 @@ func operatorPages(current string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, e := range []Entry{{"/operator", "Server"}, {"/operator/workspaces", "Workspaces"}, {"/operator/people", "Users"}} {
+		for _, e := range []Entry{{"/operator", "Server"}, {"/operator/workspaces", "Workspaces"}, {"/operator/people", "Users"}, {"/operator/activity", "Account activity"}} {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<a class=\"btn btn-sm\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

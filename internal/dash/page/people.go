@@ -84,7 +84,7 @@ type InvitationShownView struct {
 	Expires time.Time
 }
 
-// AuditView is what was done in a workspace, the newest first.
+// AuditView is a page of the audit log, the newest entry first.
 type AuditView struct {
 	Acts  []Act
 	Who   Field    // the email address to filter by

@@ -754,7 +754,7 @@ func OneWorkspace(f Frame, v WorkspaceView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = acts(v.Acts).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = acts("Operator actions", v.Acts).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
