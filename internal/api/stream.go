@@ -49,7 +49,7 @@ func (o *streams) answer(q *request, body func(context.Context, *stream)) (*huma
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer done()
 		r, w := humago.Unwrap(hc)
-		ctx, cancel := context.WithCancel(r.Context())
+		ctx, cancel := context.WithCancel(gateway.ReadFor(r.Context(), q.caller.Workspace()))
 		defer cancel()
 		defer context.AfterFunc(o.serving, cancel)()
 		if s, ok := sse.Open(w, r, o.patience); ok {

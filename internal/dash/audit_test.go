@@ -152,6 +152,29 @@ func TestWebhooksOfKeysAndOfTheOperatorAreWrittenDown(t *testing.T) {
 	c.says("/people/audit", "API key ci ("+string(key.Key.ID)+")")
 }
 
+// The log shows to whom a member has written, until that person is erased.
+func TestAuditLogForgetsErasedPeople(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.setUp()
+	d := s.connected(s.workspace(), "Support")
+	const ada = "+15551234567"
+	s.comes(d, ada, "Ada", "hello")
+	c.sends(d, ada, "hi")
+	c.post("/messages/chats/"+string(d.ID)+"/"+ada, url.Values{"do": {"read"}})
+	c.says("/people/audit?kind=message", "Sent a message from the dashboard", ada)
+	key := s.caller("ci")
+	known, err := s.g.Contacts.List(t.Context(), key, gateway.ContactQuery{})
+	if err != nil || len(known.Data) != 1 {
+		t.Fatalf("contacts %+v, %v", known, err)
+	}
+	if err := s.g.Contacts.Erase(t.Context(), key, known.Data[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	c.says("/people/audit", "Sent a message from the dashboard")
+	c.saysNot("/people/audit", ada)
+}
+
 // link makes a device linked, as the session engine would.
 func (s *site) link(path string) postern.DeviceID {
 	s.t.Helper()

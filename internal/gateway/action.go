@@ -73,7 +73,7 @@ func (g Actions) changeScheduled(
 	if err := checkSendAt(change.SendAt, now); err != nil {
 		return m, err
 	}
-	acts := did(c, now, "message.changed", string(m.ID), string(m.To))
+	acts := did(c, now, "message.changed", string(m.ID), "")
 	apply := func(m *postern.Message) error { return change.apply(m, now) }
 	return g.db.Messages.ChangeScheduled(ctx, m.WorkspaceID, m.ID, apply, acts)
 }
@@ -106,7 +106,7 @@ func (g Actions) Cancel(ctx context.Context, c access.Caller, id postern.Message
 	if err != nil {
 		return m, err
 	}
-	return g.db.Outbox.Cancel(ctx, c.Workspace(), id, did(c, g.db.Now(), "message.canceled", string(id), string(m.To)))
+	return g.db.Outbox.Cancel(ctx, c.Workspace(), id, did(c, g.db.Now(), "message.canceled", string(id), ""))
 }
 
 // Delete deletes a message for everyone: one that the account sent, or any of a group of which it is an administrator.
@@ -224,7 +224,7 @@ func (g Actions) queue(
 		Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: actionExpiry(m, what.Kind, now),
 		Trace: trace.Parent(ctx),
 	}
-	acts := did(c, now, "message."+string(what.Kind), string(m.ID), string(m.To))
+	acts := did(c, now, "message."+string(what.Kind), string(m.ID), "")
 	return m, g.db.Messages.QueueAction(ctx, store.QueueAction{Action: action, Acts: acts})
 }
 

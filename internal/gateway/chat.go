@@ -177,7 +177,7 @@ func (g Chats) MarkRead(
 		Status: postern.Queued, NetworkID: postern.NewNetworkID(), Source: postern.FromAPI,
 		Metadata: map[string]string{}, CreatedAt: now, ExpiresAt: now.Add(defaultExpiry), Trace: trace.Parent(ctx),
 	}
-	acts := did(c, now, "chat.read", string(id), strings.TrimPrefix(chat, "lid:"))
+	acts := did(c, now, "chat.read", string(id), "")
 	if err := g.db.Messages.QueueChatRead(ctx, store.QueueAction{Action: action, Acts: acts}); err != nil {
 		return one, err
 	}

@@ -214,13 +214,15 @@ func (g Deliveries) RetryWaiting(ctx context.Context, c access.Caller, id poster
 	}
 	now := g.time()
 	acts := did(c, now, "webhook.deliveries-retried", string(id), e.URL)
-	for after, n := int64(0), store.RetriedAtOnce; n == store.RetriedAtOnce; all += n {
-		if n, after, err = g.db.Deliveries.RetryWaiting(ctx, c.Workspace(), id, now, after, acts...); err != nil {
+	for after, n := int64(0), 0; ; all += n {
+		n, after, err = g.db.Deliveries.RetryWaiting(ctx, c.Workspace(), id, now, after, acts...)
+		if err != nil || after == 0 {
 			return all, err
 		}
-		acts = nil
+		if n > 0 {
+			acts = nil
+		}
 	}
-	return all, nil
 }
 
 // LastAttempts returns the minutes in which an endpoint's last attempts of the last day succeeded and failed; 0 if none

@@ -48,6 +48,12 @@ func (g Events) List(ctx context.Context, c access.Caller, q EventQuery) (paging
 		limit = paging.DefaultLimit
 	}
 	list, more, err := r.next(ctx, limit)
+	for q.After == "" && q.Page.Cursor == "" && postern.ReasonOf(err) == postern.EventsExpired {
+		// Retention has moved the beginning of the log since it was read.
+		if err = g.placeOf(ctx, c, q, r); err == nil {
+			list, more, err = r.next(ctx, limit)
+		}
+	}
 	if err != nil || !more {
 		return paging.List[LoggedEvent]{Data: list}, err
 	}

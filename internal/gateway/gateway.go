@@ -243,7 +243,8 @@ func actOn(by access.Actor, at postern.Time, ws postern.WorkspaceID, name, what 
 
 // did is the audit log's entry for something that a caller did. The acts of members and of
 // the operator are recorded; those of an API key are not. The subject's name is stored too,
-// because the subject may be gone when the log is read.
+// because the subject may be gone when the log is read. It must not name a contact, who may be
+// erased: of a message, the log shows the recipient for as long as the message is there.
 func did(c access.Caller, at postern.Time, name, subject, subjectName string) []store.Act {
 	if c.Key.ID != "" {
 		return nil

@@ -55,13 +55,16 @@ func create[T any](
 	}
 	done, ok := g.running.start(scopedKey{ws, idem.Method, idem.Path, idem.Key})
 	if !ok {
-		return Created[T]{}, postern.Errorf(
-			postern.IdempotencyRunning,
-			"the first request with this Idempotency-Key is still running; try again shortly",
-		)
+		return Created[T]{}, stillRunning()
 	}
 	defer done()
 	return createOnce(ctx, g, ws, idem, build)
+}
+
+func stillRunning() error {
+	return postern.Errorf(
+		postern.IdempotencyRunning, "the first request with this Idempotency-Key is still running; try again shortly",
+	)
 }
 
 func createOnce[T any](
@@ -86,7 +89,10 @@ func createOnce[T any](
 	once.Answer = g.box.Seal(answer, once.Place())
 	err = commit(&once)
 	if errors.Is(err, store.ErrAlreadyDone) { // another node was faster
-		v, _, err := replay[T](ctx, g, once)
+		v, ok, err := replay[T](ctx, g, once)
+		if err == nil && !ok { // its answer is gone again
+			err = stillRunning()
+		}
 		return Created[T]{v, true}, err
 	}
 	return Created[T]{Value: v}, err

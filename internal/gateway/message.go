@@ -83,7 +83,7 @@ func (g Messages) Send(
 			err := g.db.Messages.Queue(ctx, store.QueueMessage{
 				Message: m, NewFile: file, Month: store.MonthOf(m.CreatedAt),
 				WhenDisconnected: in.WhenDisconnected, Once: once,
-				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), string(m.To)),
+				Acts: did(c, m.CreatedAt, "message.sent", string(m.ID), ""),
 			})
 			if err != nil && in.Media != nil {
 				err = g.withdraw(ctx, in.Media, store.MediaRow{Media: *m.Content.Media, WorkspaceID: m.WorkspaceID}, err)

@@ -356,7 +356,7 @@ func (e *Engine) maintainOnce(ctx context.Context) error {
 		n, err := e.db.Idempotency.Remove(ctx, now.Add(-store.IdempotencyKept))
 		return n > 0, err
 	})
-	_, removed := e.g.Sessions.Requests().Remove(ctx, now)
+	removed := someChunks(ctx, func() (bool, error) { return e.g.Sessions.Requests().Remove(ctx, now) })
 	return errors.Join(expired, failed, forgot, removed, e.g.Sessions.ForgetChecks(ctx), e.g.Sessions.LiftLimits(ctx),
 		e.g.Sessions.ReportUnseen(ctx),
 		e.g.Sessions.TidyContacts(ctx))

@@ -186,7 +186,7 @@ func (s Deliveries) Probe(ctx context.Context, endpoint postern.EndpointID, now 
 }
 
 // RetryWaiting makes deliveries of an endpoint of the workspace due now that wait for another attempt, those after a row
-// first, at most [RetriedAtOnce]. It returns how many, and the last row.
+// first, at most [RetriedAtOnce]. It returns how many, and the last row that it looked at, 0 if there was none.
 func (s Deliveries) RetryWaiting(ctx context.Context, ws postern.WorkspaceID, endpoint postern.EndpointID,
 	now postern.Time, after int64, acts ...Act,
 ) (n int, last int64, err error) {

@@ -33,7 +33,7 @@ func plan(t *testing.T, db *Store, query string) string {
 // actsPlan returns the query for the acts that a filter selects.
 func actsPlan(f ActFilter) string {
 	condition, _ := f.where("ws", false)
-	return actsWhere + condition
+	return actsWhere(condition)
 }
 
 // plansOf returns SQLite's plans for the queries that a method of the store makes.

@@ -279,15 +279,20 @@ func (f ActFilter) where(ws postern.WorkspaceID, postgres bool) (condition strin
 	return where + `a.n DESC LIMIT ` + add(f.Limit) + ` + 0`, args
 }
 
-const actsWhere = `SELECT a.n, a.at, a.workspace_id, a.user_id, a.key_id, coalesce(b.name, ''), a.act, a.subject, a.address, coalesce(u.email, ''),
-	coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, '')
+// actsWhere returns the query for entries of the audit log that meet a condition.
+func actsWhere(condition string) string {
+	return `SELECT a.n, a.at, a.workspace_id, a.user_id, a.key_id, coalesce(b.name, ''), a.act, a.subject,
+	a.address, coalesce(u.email, ''),
+	coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, (SELECT m.to_number FROM message m
+		WHERE m.id = a.subject AND m.workspace_id = a.workspace_id AND NOT ` + erased("m") + `), '')
 	FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i
-	ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject LEFT JOIN api_key b ON b.id = a.key_id WHERE `
+	ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject LEFT JOIN api_key b ON b.id = a.key_id WHERE ` + condition
+}
 
 // List returns the acts in a workspace, newest first.
 func (s Audit) List(ctx context.Context, ws postern.WorkspaceID, f ActFilter) (list []Act, err error) {
 	condition, args := f.where(ws, s.db.Postgres())
-	err = s.db.Rows(ctx, actsWhere+condition, args,
+	err = s.db.Rows(ctx, actsWhere(condition), args,
 		func(r *sql.Rows) error {
 			var a Act
 			err := r.Scan(&a.N, &a.At, &a.WorkspaceID, &a.UserID, &a.KeyID, &a.KeyName, &a.Act, &a.Subject, &a.Address,

@@ -5,6 +5,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -98,7 +99,7 @@ func New(opts Options) *Door {
 	if opts.LinkPages != nil {
 		mux.Handle("/link/", opts.LinkPages)
 	}
-	d.pages, d.nothing = d.problems.Routed(mux), d.problems.Routed(http.NewServeMux())
+	d.pages, d.nothing = d.limited(d.problems.Routed(mux)), d.problems.Routed(http.NewServeMux())
 	d.mountPages(mux, opts.Document)
 	return d
 }
@@ -126,7 +127,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		p := recover()
 		started := rec.sent
-		if p != nil {
+		if p != nil && !aborts(p) {
 			d.panicked(rec, q, p)
 		}
 		rec.finish()
@@ -138,7 +139,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ended(routeOf(r, q), rec.status, q.Reason)
 		// The client must see that the answer is not complete. Over HTTP/1, net/http ends the connection of one that is
 		// cut.
-		if p != nil && started || cut && r.ProtoMajor >= 2 {
+		if p != nil && (started || aborts(p)) || cut && r.ProtoMajor >= 2 {
 			panic(http.ErrAbortHandler)
 		}
 	}()
@@ -150,6 +151,12 @@ func (d *Door) traced(r *http.Request) (*http.Request, func(route string, status
 		return r, func(string, int, string) {}
 	}
 	return d.trace(r)
+}
+
+// aborts tells whether a handler panicked to end its response early, because the client has left.
+func aborts(p any) bool {
+	err, ok := p.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
 // panicked logs where a panic happened, never its value, which may hold anything.

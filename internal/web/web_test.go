@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -140,6 +141,54 @@ func TestAnswerWithoutAStatusIs200(t *testing.T) {
 		line := d.logLine(a.Header().Get("Request-Id"))
 		if got := a.Result().Header.Get("RateLimit"); got != "told" || !strings.Contains(line, `"status":200`) {
 			t.Errorf("%s: announced %q, logged %s", name, got, line)
+		}
+	}
+}
+
+// A handler that ends its response early because the client has left is no panic in the log, and the connection ends.
+func TestHandlerMayAbort(t *testing.T) {
+	t.Parallel()
+	d := &door{t: t, log: &bytes.Buffer{}}
+	d.Door = web.New(web.Options{
+		Log: slog.New(slog.NewJSONHandler(d.log, nil)), BaseURL: baseURL, API: http.NotFoundHandler(),
+		Dashboard: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Write([]byte("a part"))
+			panic(http.ErrAbortHandler)
+		}),
+	})
+	func() {
+		defer func() {
+			if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				t.Errorf("the server gets %v", err)
+			}
+		}()
+		d.get("/messages.csv")
+	}()
+	if log := d.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "ERROR") {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+// A network may ask for so many pages that need no sign-in, and others are not affected.
+func TestVisitsAreLimited(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, web.Transport{Insecure: true})
+	ask := func(from, path string) *httptest.ResponseRecorder {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		req.RemoteAddr = from + ":1"
+		return d.send(req)
+	}
+	a := ask("192.0.2.1", "/link/x")
+	for asked := 1; a.Code == http.StatusOK && asked < 100_000; asked++ {
+		a = ask("192.0.2.1", "/link/x")
+	}
+	if d.reason(a) != postern.RateLimited || a.Header().Get("Retry-After") == "" {
+		t.Errorf("a network that asks too often is answered %d %s, Retry-After %q", a.Code, a.Body,
+			a.Header().Get("Retry-After"))
+	}
+	for _, free := range [][2]string{{"127.0.0.1", "/link/x"}, {"198.51.100.1", "/link/x"}, {"192.0.2.1", "/v1/devices"}} {
+		if a := ask(free[0], free[1]); a.Code != http.StatusOK {
+			t.Errorf("%s from %s is answered %d", free[1], free[0], a.Code)
 		}
 	}
 }

@@ -125,13 +125,14 @@ func (t Table) read(
 	return o, expires, true, json.Unmarshal(raw, &o)
 }
 
+// freeKey deletes the idempotency key of a request. It has to be closed, after more conditions on the request.
+const freeKey = `DELETE FROM idempotency WHERE workspace_id = $1 AND (method, path, key) IN (SELECT method, path, key
+	FROM session_request WHERE workspace_id = $1 AND id = $2 AND key <> ''`
+
 // Withdraw removes a request that no session has taken, with its idempotency key; ok is false if one has.
 func (t Table) Withdraw(ctx context.Context, ws postern.WorkspaceID, id string) (ok bool, err error) {
-	err = t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
-		err := tx.Exec(`DELETE FROM idempotency WHERE workspace_id = $1 AND EXISTS (SELECT 1 FROM session_request r
-			WHERE r.id = $2 AND r.taken_at = 0 AND r.key <> '' AND r.method = idempotency.method
-			AND r.path = idempotency.path AND r.key = idempotency.key)`, ws, id)
-		if err != nil {
+	err = t.db.Do(ctx, db.FuncOf(string(ws), func(tx *db.Tx) error {
+		if err := tx.Exec(freeKey+` AND taken_at = 0)`, ws, id); err != nil {
 			return err
 		}
 		n, err := tx.Changed(`DELETE FROM session_request WHERE workspace_id = $1 AND id = $2 AND taken_at = 0`, ws, id)
@@ -184,16 +185,14 @@ func (t Table) Answer(ctx context.Context, r Request, o Outcome) error {
 	if err != nil {
 		return fmt.Errorf("encode an outcome: %w", err)
 	}
-	return t.db.Do(ctx, db.Func(func(tx *db.Tx) error {
+	return t.db.Do(ctx, db.FuncOf(string(r.WorkspaceID), func(tx *db.Tx) error {
 		tx.Wake(Answered, r.ID)
 		err := tx.Exec(`UPDATE session_request SET outcome = $2 WHERE id = $1`, r.ID,
 			t.box.Seal(raw, postern.RequestPlace(r.ID)))
 		if err != nil || o.Reason == "" || o.Reason == postern.NetworkTimeout {
 			return err
 		}
-		return tx.Exec(`DELETE FROM idempotency WHERE workspace_id = $1 AND EXISTS (SELECT 1 FROM session_request r
-			WHERE r.id = $2 AND r.key <> '' AND r.method = idempotency.method AND r.path = idempotency.path
-			AND r.key = idempotency.key)`, r.WorkspaceID, r.ID)
+		return tx.Exec(freeKey+`)`, r.WorkspaceID, r.ID)
 	}))
 }
 

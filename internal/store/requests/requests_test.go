@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -221,4 +222,22 @@ func TestRequestWithAKey(t *testing.T) {
 			t.Error("the outcome outlives the key")
 		}
 	})
+}
+
+// A refusal finds its idempotency key without reading the others of the workspace, which may be many.
+func TestFreedKeyIsFound(t *testing.T) {
+	t.Parallel()
+	s := open(t, "")
+	var plan []string
+	check(t, s.Engine().Rows(t.Context(), `EXPLAIN QUERY PLAN `+requests.FreeKey, []any{ws, "req_1"}, func(r *sql.Rows) error {
+		var id, parent, unused int
+		var detail string
+		err := r.Scan(&id, &parent, &unused, &detail)
+		plan = append(plan, detail)
+		return err
+	}))
+	want := "SEARCH idempotency USING PRIMARY KEY (workspace_id=? AND method=? AND path=? AND key=?)"
+	if !slices.Contains(plan, want) {
+		t.Errorf("the plan is %q, want %s", plan, want)
+	}
 }

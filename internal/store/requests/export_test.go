@@ -1,0 +1,4 @@
+package requests
+
+// FreeKey is the statement that frees the idempotency key of a request.
+const FreeKey = freeKey + `)`
