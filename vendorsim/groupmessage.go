@@ -90,6 +90,14 @@ func (v groupChats) audience(m outbound, account number) (*group, error) {
 	return g, err
 }
 
+// asked returns how often a phone has asked for a message when this copy of it was made.
+func (m outbound) asked() int {
+	if !m.retry {
+		return 0
+	}
+	return max(attrInt(&m.parts[0].enc, "count"), 1)
+}
+
 // read decrypts a message on the phones of all members, and returns who could read it.
 func (v groupChats) read(
 	ctx context.Context, cp *companion, members []number, m outbound,
@@ -240,10 +248,13 @@ func (p *phone) addressInGroup(
 	return d, nil
 }
 
+// mostAsked is how often a phone asks for a message that it cannot decrypt.
+const mostAsked = 5
+
 // askAgainInGroup makes a member's phone ask the companion for another copy of a message that it could not decrypt.
 func (v retries) askAgainInGroup(cp *companion, member number, m outbound) {
 	p, err := v.phoneOf(member)
-	if err != nil || m.retry {
+	if err != nil || m.asked() >= mostAsked {
 		return
 	}
 	receipt := retryReceipt(p, m)

@@ -227,10 +227,11 @@ func (v receipts) handleAck(c *conn, n *waBinary.Node) {
 		v.retries.park(c.companion, num, id)
 		return
 	}
+	from, _ := numberOf(writerOf(n))
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.queues.acknowledged(c.companion, func(d *delivery) bool {
-		return d.Class == class && d.ID == id && d.Kind == kind
+		return d.Class == class && d.ID == id && d.Kind == kind && (class != classReceipt || d.From == from)
 	})
 }
 

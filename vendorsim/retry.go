@@ -95,6 +95,9 @@ func (v retries) relayRetry(cp *companion, writer number, device uint16, n *waBi
 		return
 	}
 	attrs := waBinary.Attrs{"from": cp.lid(), "id": attr(n, "id"), "type": attr(n, "type"), "t": time.Now().Unix()}
+	if chat, _ := attrJID(n, "to"); chat.Server == types.GroupServer {
+		attrs["from"], attrs["participant"] = chat, cp.lid()
+	}
 	v.queues.deliver(to, &delivery{
 		Class: classReceipt, ID: attr(n, "id"), Kind: attr(n, "type"), From: cp.account.number,
 		Node: encodeNode(waBinary.Node{Tag: classReceipt, Attrs: attrs, Content: n.Content}),
@@ -131,7 +134,7 @@ func (cp *companion) unpark(match func(*delivery) bool) *delivery {
 // not decrypt. The request contains the keys for a new session.
 func (v retries) askAgain(cp *companion, m outbound) {
 	p, err := v.phoneOf(m.to)
-	if err != nil {
+	if err != nil || m.asked() >= mostAsked {
 		return
 	}
 	receipt := retryReceipt(p, m)
@@ -148,7 +151,7 @@ func retryReceipt(p *phone, m outbound) waBinary.Node {
 		Tag:   classReceipt,
 		Attrs: waBinary.Attrs{"from": m.to.lid(), "id": m.id, "type": "retry", "t": time.Now().Unix()},
 		Content: []waBinary.Node{
-			{Tag: "retry", Attrs: waBinary.Attrs{"id": m.id, "count": 1, "t": time.Now().Unix(), "v": 1}},
+			{Tag: "retry", Attrs: waBinary.Attrs{"id": m.id, "count": m.asked() + 1, "t": time.Now().Unix(), "v": 1}},
 			nodes[0], // the registration
 			{Tag: "keys", Content: nodes[1:]},
 		},
