@@ -67,7 +67,7 @@ var layers = map[string]string{
 	"internal/oidc":                     "internal/seal",
 	"internal/oidc/oidctest":            "",
 	"internal/network/whatsapp/logline": "",
-	"internal/network/whatsapp":         "internal/egress internal/failpoint internal/network internal/network/whatsapp/content internal/network/whatsapp/history internal/network/whatsapp/keys internal/network/whatsapp/live internal/network/whatsapp/logline internal/network/whatsapp/state internal/postern internal/seal internal/store",
+	"internal/network/whatsapp":         "internal/egress internal/failpoint internal/network internal/network/whatsapp/content internal/network/whatsapp/history internal/network/whatsapp/keys internal/network/whatsapp/live internal/network/whatsapp/logline internal/network/whatsapp/retries internal/network/whatsapp/state internal/postern internal/seal internal/store",
 	"internal/fair":                     "internal/postern",
 	"internal/media":                    "internal/fair internal/media/ogg internal/media/smalljpeg internal/postern",
 	"internal/media/blob":               "internal/postern internal/seal",
@@ -116,6 +116,7 @@ var layers = map[string]string{
 
 	"internal/network/whatsapp/content": "internal/network internal/postern",
 	"internal/network/whatsapp/keys":    "internal/network internal/postern internal/seal internal/store",
+	"internal/network/whatsapp/retries": "internal/network/whatsapp/keys",
 	"internal/network/whatsapp/state":   "internal/network/whatsapp/content internal/network/whatsapp/keys internal/postern",
 }
 
@@ -127,7 +128,7 @@ var owners = map[string]string{
 	"github.com/throttled/":      "internal/ratelimit",
 	"go.opentelemetry.io/":       "internal/trace internal/trace/tracetest",
 	"golang.org/x/oauth2":        "internal/oidc",
-	"go.mau.fi/whatsmeow":        "internal/network/whatsapp internal/network/whatsapp/content internal/network/whatsapp/history internal/network/whatsapp/keys internal/network/whatsapp/live internal/network/whatsapp/logline internal/network/whatsapp/state vendorsim bench/bare",
+	"go.mau.fi/whatsmeow":        "internal/network/whatsapp internal/network/whatsapp/content internal/network/whatsapp/history internal/network/whatsapp/keys internal/network/whatsapp/live internal/network/whatsapp/logline internal/network/whatsapp/retries internal/network/whatsapp/state vendorsim bench/bare",
 	"github.com/jackc/pgx/v5":    "internal/db internal/db/dbcopy internal/db/dbtest internal/chaos",
 	"modernc.org/sqlite":         "internal/db internal/db/dbcopy internal/store/storetest internal/chaos bench/bare",
 	"github.com/gabriel-vasile/": "internal/media",

@@ -57,4 +57,6 @@ func (l leaving) Update(_ context.Context, u Update) error {
 }
 
 // Outbound reports false: nothing is sent again.
-func (leaving) Outbound(context.Context, string) (Outbound, bool) { return Outbound{}, false }
+func (leaving) Outbound(context.Context, string) (Outbound, bool, error) {
+	return Outbound{}, false, nil
+}

@@ -139,8 +139,9 @@ type Host interface {
 
 	// Outbound returns a message that this account has sent, for a recipient who
 	// could not decrypt it and asks for it again. It returns false if there is no
-	// such message.
-	Outbound(ctx context.Context, networkID string) (Outbound, bool)
+	// such message. After an error the driver must not acknowledge the request, so that
+	// the network repeats it.
+	Outbound(ctx context.Context, networkID string) (Outbound, bool, error)
 
 	// Processing notes what the driver begins to process for this account, such as
 	// "frame"; "" means that it is done. Some of what a network sends can end the

@@ -187,16 +187,24 @@ func (h *host) close() {
 }
 
 // Outbound returns a sent message for a recipient who asks for it again.
-func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound, bool) {
+func (h *host) Outbound(ctx context.Context, networkID string) (network.Outbound, bool, error) {
 	m, ok, err := h.e.db.Messages.ByNetworkID(ctx, h.d.ID, networkID)
 	if err != nil || !ok || m.State.DeletedAt != 0 {
-		return network.Outbound{}, false
+		return network.Outbound{}, false, passing(err)
 	}
 	out, err := h.e.outbound(ctx, m)
 	if err != nil {
-		return out, false
+		return out, false, passing(err)
 	}
 	timers, err := h.e.db.Chats.Timers(ctx, h.d.ID)
 	out.Timer = wireTimer(timers[m.ChatID])
-	return out, err == nil
+	return out, err == nil, passing(err)
+}
+
+// passing returns an error after which another try may succeed, and nil for all others.
+func passing(err error) error {
+	if postern.ReasonOf(err) == postern.Unavailable || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
 }

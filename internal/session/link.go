@@ -225,6 +225,6 @@ func (h *linkHost) Proxy() string { return h.proxy }
 func (h *linkHost) Space() string { return string(h.d.WorkspaceID) }
 
 // Outbound reports false: an account that is being linked has not sent a message.
-func (*linkHost) Outbound(context.Context, string) (network.Outbound, bool) {
-	return network.Outbound{}, false
+func (*linkHost) Outbound(context.Context, string) (network.Outbound, bool, error) {
+	return network.Outbound{}, false, nil
 }

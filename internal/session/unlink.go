@@ -129,8 +129,8 @@ func (l leaving) Proxy() string { return l.proxy }
 func (l leaving) Space() string { return l.space }
 
 // Outbound is not called; see [network.Leave].
-func (leaving) Outbound(context.Context, string) (network.Outbound, bool) {
-	return network.Outbound{}, false
+func (leaving) Outbound(context.Context, string) (network.Outbound, bool, error) {
+	return network.Outbound{}, false, nil
 }
 
 // abandoned removes the keys of accounts that no device has any more. A crash or an error may have left them.

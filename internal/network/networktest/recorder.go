@@ -28,6 +28,7 @@ type Recorder struct {
 	stored   []network.Update
 	rule     func(network.Update) error
 	outbound map[string]network.Outbound
+	lost     error // of Outbound
 	changed  chan struct{}
 }
 
@@ -53,12 +54,19 @@ func (r *Recorder) Update(ctx context.Context, u network.Update) error {
 	return nil
 }
 
+// Lose makes Outbound fail.
+func (r *Recorder) Lose(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = err
+}
+
 // Outbound returns a message given to [Recorder.Keep].
-func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbound, bool) {
+func (r *Recorder) Outbound(_ context.Context, networkID string) (network.Outbound, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m, ok := r.outbound[networkID]
-	return m, ok
+	return m, ok && r.lost == nil, r.lost
 }
 
 // Processing does nothing.

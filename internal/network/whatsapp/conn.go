@@ -13,6 +13,7 @@ import (
 	"postern/internal/network"
 	"postern/internal/network/whatsapp/keys"
 	"postern/internal/network/whatsapp/live"
+	"postern/internal/network/whatsapp/retries"
 	"postern/internal/network/whatsapp/state"
 	"postern/internal/postern"
 
@@ -25,14 +26,15 @@ import (
 
 // conn is one connection of one whatsmeow client. It is used once.
 type conn struct {
-	cli   *whatsmeow.Client
-	wire  *wire
-	calls *gate // calls from whatsmeow to the host and to the key store, and sends
-	host  network.Host
-	log   *slog.Logger
-	out   outgoing
-	keys  *keys.Ring   // nil while linking
-	state *state.State // nil while linking
+	cli     *whatsmeow.Client
+	wire    *wire
+	calls   *gate // calls from whatsmeow to the host and to the key store, and sends
+	host    network.Host
+	log     *slog.Logger
+	out     outgoing
+	keys    *keys.Ring // nil while linking
+	answers *retries.Answers
+	state   *state.State // nil while linking
 
 	audience *live.Audience // nil while linking
 
@@ -79,6 +81,7 @@ func (d *Driver) connect(device *store.Device, host network.Host) *conn {
 	log.undecoded, log.panicked = c.undecoded, c.panicked
 	hooked(device)
 	c.cli = newClient(device, log, &http.Client{Transport: c.wire}, &http.Client{Transport: to.transport})
+	c.answers = retries.Use(c.cli, d.log, func() { c.end(disconnected("store-unavailable")) })
 	return c
 }
 
@@ -98,7 +101,6 @@ func newClient(device *store.Device, log *tap, dial, media *http.Client) *whatsm
 	cli.ManualHistorySyncDownload = true
 	cli.AutomaticMessageRerequestFromPhone = true
 	cli.UseRetryMessageStore = false
-	cli.SetMaxParallelRetryReceiptHandling(parallelRetries)
 	return cli
 }
 
@@ -266,6 +268,7 @@ func (c *conn) undecoded(decrypted bool) {
 // sawReceived ends the connection if a stanza of the vendor says so.
 func (c *conn) sawReceived(node *waBinary.Node) {
 	c.flight.decodedOne(node)
+	c.answers.Saw(node)
 	c.mu.Lock()
 	c.failed = 0
 	c.mu.Unlock()

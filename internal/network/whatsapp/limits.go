@@ -64,8 +64,6 @@ const (
 	// starTries is how often a star is tried that cannot be set for a reason that may pass, such as a
 	// key that the phone has not shared yet.
 	starTries = 5
-	// parallelRetries bounds answers to recipients who could not read a message.
-	parallelRetries = 4
 
 	// historyChunk is how many messages of the history are stored at a time.
 	historyChunk = 200

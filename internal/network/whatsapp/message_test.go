@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,6 +112,10 @@ func TestRetryIsAnsweredByTheHost(t *testing.T) {
 	}
 	if got := v.messageForRetry(lid, lid, "3EB0FFFFFFFFFFFFFFFF"); got != nil {
 		t.Error("a message that was never sent is found")
+	}
+	c.Host.Lose(errors.New("the database is gone"))
+	if got := v.messageForRetry(lid, lid, m.NetworkID); got != nil || v.ended() == nil {
+		t.Errorf("got %v without the database, and the connection ended with %v", got, v.ended())
 	}
 }
 
@@ -451,6 +456,52 @@ func (s impatient) PutManySessions(ctx context.Context, sessions map[string][]by
 		return keys.ErrStale
 	}
 	return s.SessionStore.PutManySessions(ctx, sessions)
+}
+
+// overtaken is a session store in whose first write something else comes first.
+type overtaken struct {
+	wastore.SessionStore
+	first *sync.Once
+	other func()
+	stale *atomic.Int64 // sessions that were not stored
+}
+
+func (s overtaken) PutSession(ctx context.Context, address string, session []byte) error {
+	s.first.Do(s.other)
+	err := s.SessionStore.PutSession(ctx, address, session)
+	if errors.Is(err, keys.ErrStale) {
+		s.stale.Add(1)
+	}
+	return err
+}
+
+// A message that leaves while another one is encrypted again for the same phone takes a key of its own.
+func TestAnswerIsEncryptedAgainWhenItsSessionChanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	c := w.live(t, ownNumber)
+	w.settled(t) // reading a message writes sessions too
+	again := outbound("3EB000000000000000DA", friendNumber, "hello")
+	other := outbound("3EB000000000000000DB", friendNumber, "there")
+	store := overtaken{c.Session.(*session).liveConn().cli.Store.Sessions, &sync.Once{}, func() {
+		if _, err := c.Send(t.Context(), other); err != nil {
+			t.Errorf("send: %v", err)
+		}
+	}, &atomic.Int64{}}
+	if _, err := c.Send(t.Context(), outbound("3EB000000000000000DC", friendNumber, "begin")); err != nil {
+		t.Fatal(err)
+	}
+	c.Session.(*session).liveConn().cli.Store.Sessions = store
+	c.Host.Keep(again)
+	fault(t, w, vendorsim.FaultRetry)
+	if _, err := c.Send(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	waitShown(t, w, friendNumber, other)
+	waitShown(t, w, friendNumber, again)
+	if n := store.stale.Load(); n != 1 {
+		t.Errorf("%d sessions had changed, want 1", n)
+	}
 }
 
 func TestSendIsEncryptedAgainWhenItsSessionChanged(t *testing.T) {

@@ -264,12 +264,17 @@ func notInGroup() error {
 // person than the first time.
 func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Message {
 	if !v.calls.Enter() {
+		v.unanswered()
 		return nil
 	}
 	defer v.calls.Leave()
 	ctx, cancel := context.WithTimeout(v.cli.BackgroundEventCtx, updateTimeout)
 	defer cancel()
-	m, ok := v.host.Outbound(ctx, id)
+	m, ok, err := v.host.Outbound(ctx, id)
+	if err != nil {
+		v.log.WarnContext(ctx, "a message that is asked for again was not read; ending the connection", "error", err)
+		v.unanswered()
+	}
 	if !ok {
 		return nil
 	}
@@ -283,6 +288,10 @@ func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Messag
 	}
 	return msg
 }
+
+// unanswered ends the connection, so that whatsmeow cannot acknowledge the request that it handles, and the vendor
+// repeats it.
+func (v *run) unanswered() { v.end(disconnected("store-unavailable")) }
 
 // again returns the address of a chat for a message that somebody asks for again in the chat with an address; ok is
 // false if that is another one.

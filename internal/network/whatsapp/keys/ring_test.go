@@ -508,6 +508,40 @@ func TestSendSeesThatItsSessionMovedOn(t *testing.T) {
 	}
 }
 
+// A message that is encrypted beside others does not take their key again.
+func TestSessionThatChangedIsNotStoredApart(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t)
+	r := s.open(t, s.link(t, accountA))
+	must(t, r.PutSession(t.Context(), address, []byte("one")))
+	encrypt := func(with context.Context, between func()) error {
+		_, err := r.GetSession(with, address)
+		must(t, err)
+		between()
+		return r.PutSession(with, address, []byte("answered"))
+	}
+	for name, between := range map[string]func(){
+		"received": func() { must(t, r.receive(t.Context(), 1, "received")) },
+		"sent": func() {
+			_, err := r.GetManySessions(t.Context(), []string{address})
+			must(t, errors.Join(err, r.PutManySessions(t.Context(), map[string][]byte{address: []byte("sent")})))
+		},
+	} {
+		if err := encrypt(Apart(t.Context()), between); !errors.Is(err, ErrStale) {
+			t.Errorf("%s meanwhile: %v, want that the session changed", name, err)
+		}
+		if got := r.session(t, address); got != name {
+			t.Errorf("session = %q, want %s", got, name)
+		}
+	}
+	with := Apart(t.Context())
+	must(t, encrypt(with, func() {}))
+	must(t, encrypt(with, func() {}))
+	if got := r.session(t, address); got != "answered" {
+		t.Errorf("session = %q, want answered", got)
+	}
+}
+
 // The sessions of a big group are more than one transaction takes.
 func TestManySessionsAreStored(t *testing.T) {
 	t.Parallel()

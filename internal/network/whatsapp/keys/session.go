@@ -24,9 +24,21 @@ var _ store.SessionStore = (*sessions)(nil)
 
 func sessionRef(address string) ref { return ref{kindSession, nameOf(address)} }
 
+// apart are the sessions that were read with a context of [Apart]. It is for one goroutine.
+type apart map[string][]byte
+
+type apartKey struct{}
+
+// Apart returns a context for encrypting a message while others may be sent. With it, PutSession stores a session only
+// if nobody has changed it since GetSession returned it, and returns [ErrStale] otherwise. It is for one goroutine.
+func Apart(ctx context.Context) context.Context { return context.WithValue(ctx, apartKey{}, apart{}) }
+
 // GetSession returns the session with an address, or nil.
 func (s *sessions) GetSession(ctx context.Context, address string) ([]byte, error) {
 	rec, err := s.ring.get(ctx, sessionRef(address))
+	if list, ok := ctx.Value(apartKey{}).(apart); ok && err == nil {
+		list[address] = rec.value
+	}
 	return rec.value, err
 }
 
@@ -74,9 +86,20 @@ func sessionNames(addresses []string) []string {
 	return names
 }
 
-// PutSession stores a session.
+// PutSession stores a session; see [Apart].
 func (s *sessions) PutSession(ctx context.Context, address string, session []byte) error {
-	return s.ring.put(ctx, sessionRef(address), session)
+	list, ok := ctx.Value(apartKey{}).(apart)
+	if !ok {
+		return s.ring.put(ctx, sessionRef(address), session)
+	}
+	return s.ring.change(ctx, func(b *batch) error {
+		current, err := b.get(ctx, sessionRef(address))
+		if err == nil && !bytes.Equal(current.value, list[address]) {
+			err = ErrStale
+		}
+		b.put(sessionRef(address), record{value: session})
+		return err
+	})
 }
 
 // PutManySessions stores the sessions that a message was encrypted with; its
