@@ -60,12 +60,15 @@ func mayRecover(err error) bool {
 	return ok && codeMayPass(pe.Code)
 }
 
+// lockNotAvailable is PostgreSQL's code for a lock that was not free in time.
+const lockNotAvailable = "55P03"
+
 // codeMayPass classifies PostgreSQL's error codes (its manual, appendix A).
 func codeMayPass(code string) bool {
 	switch code {
 	case "40001", "40P01", // serialization failure, deadlock
-		"25006",          // read-only: a standby after a failover
-		"55P03", "57014": // a lock or the statement took too long
+		"25006",                   // read-only: a standby after a failover
+		lockNotAvailable, "57014": // a lock or the statement took too long
 		return true
 	}
 	for _, class := range []string{"08", "53", "57P", "58"} { // connection, resources, operator, system

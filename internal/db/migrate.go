@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -40,12 +42,36 @@ func (d dialect) migrate(ctx context.Context, conn *sql.DB, opts Options) error 
 		opts.Log.InfoContext(ctx, "upgrading the database; please wait", "from", have, "to", newest)
 	}
 	began := time.Now()
-	if _, err := p.Up(ctx); err != nil {
+	if err := up(ctx, p, opts.Log); err != nil {
 		return fmt.Errorf("migrate the database: %w", err)
 	}
 	took := time.Since(began).Round(time.Millisecond).String()
 	opts.Log.InfoContext(ctx, "the database is up to date", "version", newest, "took", took)
 	return nil
+}
+
+const (
+	// migrationWait is how long a migration waits for a lock on a table. While it waits, so does all that other servers do
+	// with the table, and after a few seconds they would lose their leases.
+	migrationWait = `SET LOCAL lock_timeout = '1s'; `
+	// migrationAgain is how long others get their turn before the migration is tried again.
+	migrationAgain = 2 * time.Second
+)
+
+// up applies the missing migrations, each as soon as nobody else, such as a backup, holds a lock on its table.
+func up(ctx context.Context, p *goose.Provider, log *slog.Logger) error {
+	for {
+		_, err := p.Up(ctx)
+		if pe, ok := errors.AsType[*pgconn.PgError](err); !ok || pe.Code != lockNotAvailable {
+			return err
+		}
+		log.WarnContext(ctx, "the upgrade waits for a table that is in use, by a backup for example")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(migrationAgain):
+		}
+	}
 }
 
 // migrations are those of the engine. A lock keeps two programs from migrating one
@@ -90,11 +116,11 @@ func (d dialect) step(all fs.FS, name string) func(context.Context, *sql.Tx) err
 		if err != nil {
 			return err
 		}
-		var args []any
-		if d.remote {
-			args = []any{pgx.QueryExecModeSimpleProtocol} // the others take one statement
+		if d.remote { // in the simple protocol, because the others take one statement
+			_, err = tx.ExecContext(ctx, migrationWait+string(text), pgx.QueryExecModeSimpleProtocol)
+			return err
 		}
-		_, err = tx.ExecContext(ctx, string(text), args...)
+		_, err = tx.ExecContext(ctx, string(text))
 		return err
 	}
 }

@@ -256,3 +256,44 @@ func wantSealed(t *testing.T, s *Store) {
 		t.Errorf("%d endpoints have values in the clear", n)
 	}
 }
+
+// onLine calls a function at the first line of a log that contains a text.
+type onLine struct {
+	text string
+	call func()
+}
+
+func (o *onLine) Write(line []byte) (int, error) {
+	if o.call != nil && strings.Contains(string(line), o.text) {
+		o.call()
+		o.call = nil
+	}
+	return len(line), nil
+}
+
+// An upgrade does not wait for a backup with a place in the queue for the table, in which others would wait behind it.
+func TestUpgradeLetsOthersPassWhileATableIsInUse(t *testing.T) {
+	t.Parallel()
+	e := engine{postgres: true}
+	opts := e.empty(t)
+	before := atVersion(t, opts, 107)
+	t.Cleanup(func() { before.Close() })
+	backup, err := before.BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = backup.ExecContext(t.Context(), `LOCK TABLE api_key IN ACCESS SHARE MODE`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := false
+	opts.Log = slog.New(slog.NewTextHandler(&onLine{"in use", func() {
+		waited = true
+		if err := backup.Rollback(); err != nil {
+			t.Error(err)
+		}
+	}}, nil))
+	reopen(t, opts)
+	if !waited {
+		t.Error("the upgrade did not wait for the table")
+	}
+}

@@ -282,11 +282,19 @@ func (v *run) messageForRetry(_, to types.JID, id types.MessageID) *waE2E.Messag
 	if !ok {
 		return nil
 	}
+	if m.Content.Kind == postern.KindPoll && !v.hasSecret(ctx, address, id) {
+		return nil // with a secret of its own, the recipient's vote could not be read, or those of all others
+	}
 	msg, err := v.form(ctx, address, m)
 	if err != nil {
 		return nil
 	}
 	return msg
+}
+
+func (c *conn) hasSecret(ctx context.Context, to types.JID, id string) bool {
+	secret, _, err := c.cli.Store.MsgSecrets.GetMessageSecret(ctx, to, c.cli.Store.GetLID(), id)
+	return err == nil && len(secret) > 0
 }
 
 // unanswered ends the connection, so that whatsmeow cannot acknowledge the request that it handles, and the vendor
