@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -333,6 +334,38 @@ func TestKeyOfTheCommandOpensTheAPI(t *testing.T) {
 	mustRun(t, "key", "revoke", "--workspace", ws, made.ID, at)
 	if got := status(); got != 401 {
 		t.Errorf("a revoked key: %d, want 401 at once", got)
+	}
+}
+
+// A file that was uploaded for a message is removed when the message is refused.
+func TestRefusedMessageLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	url := serve(t, dir, "--sandbox", "on")
+	at := "--data-dir=" + dir
+	ws := matched(t, `"(ws_[^"]+)"`, mustRun(t, "workspace", "create", "--name", "X", "--plan", "starter", "--json", at))
+	key := matched(t, `"(pst_[^"]+)"`, mustRun(t, "key", "create", "--workspace", ws, "--name", "ci", "--json", at))
+	file := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(file, []byte("some notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exit, _, errs := command(t, "message", "send", "--workspace", ws, "--device", "dev_none", "--to", "+15551234567",
+		"--file", file, at)
+	if exit != 1 || !strings.Contains(errs, "device") {
+		t.Errorf("a message by an unknown device = %d\n%s", exit, errs)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/usage", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if usage, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(usage), `"storage":{"used":0,`) {
+		t.Errorf("usage is %s, %v; want no bytes stored", usage, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -33,6 +34,9 @@ func messageCommands(mux *http.ServeMux, g *gateway.Gateway) {
 			m.Media = &gateway.NewMedia{ID: in.Media, Filename: in.Filename}
 		}
 		made, err := g.Messages.Send(r.Context(), c, m, nil)
+		if m.Media != nil && isRefusal(err) {
+			err = errors.Join(err, g.Media.Delete(r.Context(), c, in.Media)) // it was uploaded for this message
+		}
 		return made.Value, err
 	}
 	mux.HandleFunc("POST /workspaces/{ws}/messages", admin(operator(g, send)))
@@ -45,6 +49,12 @@ func messageCommands(mux *http.ServeMux, g *gateway.Gateway) {
 		file, err := g.Media.Upload(r.Context(), c, r.Body, r.URL.Query().Get("filename"), nil)
 		adminResult(w, file.Value, err)
 	})
+}
+
+// isRefusal reports that nothing happened, and not that the outcome is unknown.
+func isRefusal(err error) bool {
+	reason := postern.ReasonOf(err)
+	return err != nil && reason != postern.Internal && reason != postern.Unavailable
 }
 
 // Upload stores a file for messages of a workspace.
