@@ -25,8 +25,9 @@ const (
 	// tries bounds how often a request is handled because a session has changed. whatsmeow ignores the tenth time that it
 	// handles a request of one device for one message, and here it handles each at least twice.
 	tries = 3
-	// maxWaiting bounds the requests that are remembered until it is their turn. Those beyond it are left to whatsmeow.
-	maxWaiting = 4096
+	// maxWaiting bounds the requests that are remembered until it is their turn. That of one for an unknown message never
+	// comes. With more of them, one is forgotten, and whatsmeow answers it on its own.
+	maxWaiting = 512
 )
 
 // Answers answers the requests on one connection.
@@ -74,9 +75,16 @@ func (a *Answers) Saw(node *waBinary.Node) {
 	r.message, r.count = about.String("id"), about.Int("count")
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if about.OK() && len(a.waiting) < maxWaiting {
-		a.waiting[r] = node
+	if !about.OK() {
+		return
 	}
+	for other := range a.waiting {
+		if len(a.waiting) < maxWaiting {
+			break
+		}
+		delete(a.waiting, other)
+	}
+	a.waiting[r] = node
 }
 
 // before is called by whatsmeow before it encrypts an answer. It handles the request itself, and lets whatsmeow go on
