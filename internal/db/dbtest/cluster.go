@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	startLimit = 30 * time.Second
-	owner      = "postern" // owns the databases; not a superuser, as in production
+	startLimit = 5 * time.Minute // after a crash it writes again all since its last checkpoint
+	owner      = "postern"       // owns the databases; not a superuser, as in production
 	pristine   = "template0"
 )
 
