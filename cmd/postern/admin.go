@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -77,7 +78,7 @@ type workspaceCreateCmd struct {
 	data
 
 	Name string `required:"" help:"Name of the workspace."`
-	Plan string `default:"starter" help:"Plan: free, starter, growth, pro or enterprise (${default})."`
+	Plan string `enum:"free,starter,growth,pro,enterprise" default:"starter" help:"Plan: free, starter, growth, pro or enterprise (${default})."`
 }
 
 // Run creates a workspace.
@@ -113,7 +114,7 @@ type workspaceSetPlanCmd struct {
 	data
 
 	Workspace string `arg:"" help:"Id of the workspace."`
-	Plan      string `arg:"" help:"Plan: free, starter, growth, pro or enterprise."`
+	Plan      string `arg:"" enum:"free,starter,growth,pro,enterprise" help:"Plan: free, starter, growth, pro or enterprise."`
 }
 
 // Run changes a plan.
@@ -191,7 +192,15 @@ type keyCreateCmd struct {
 }
 
 // Validate checks the flags.
-func (c *keyCreateCmd) Validate() error { return checkExpires(c.Expires) }
+func (c *keyCreateCmd) Validate() error {
+	for _, s := range c.Scope {
+		if !slices.Contains(postern.Scopes(), postern.Scope(s)) {
+			return fmt.Errorf("--scope: there is no scope %q; it is one of %s", s,
+				strings.Trim(fmt.Sprint(postern.Scopes()), "[]"))
+		}
+	}
+	return checkExpires(c.Expires)
+}
 
 // Run creates a key.
 func (c *keyCreateCmd) Run(ctx context.Context, std streams) error {
@@ -273,7 +282,12 @@ type keyRotateCmd struct {
 }
 
 // Validate checks the flags.
-func (c *keyRotateCmd) Validate() error { return checkExpires(c.Expires) }
+func (c *keyRotateCmd) Validate() error {
+	if c.Overlap < 0 || c.Overlap > gateway.MaxOverlap {
+		return errors.New("--overlap must be from 0s to 720h")
+	}
+	return checkExpires(c.Expires)
+}
 
 // Run rotates a key.
 func (c *keyRotateCmd) Run(ctx context.Context, std streams) error {
@@ -353,6 +367,17 @@ type webhookAddCmd struct {
 	URL       string   `required:"" help:"URL to which events are posted."`
 	Event     []string `help:"Event type, or a pattern such as message.*. Can be repeated; without it, all events."`
 	Handshake string   `enum:"echo,signed" default:"echo" help:"What the response to the challenge must contain: the challenge (echo), or also its signature (signed)."`
+}
+
+// Validate checks the flags.
+func (c *webhookAddCmd) Validate() error {
+	for _, pattern := range c.Event {
+		if !postern.ValidEventPattern(pattern) {
+			return fmt.Errorf("--event: there is no event %q; give *, a family such as message.*, or a type such as %s",
+				pattern, postern.MessageReceived)
+		}
+	}
+	return nil
 }
 
 // Run registers an endpoint.

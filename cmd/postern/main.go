@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -125,10 +126,15 @@ func parse(parser *kong.Kong, args []string) (*kong.Context, error) {
 	return kctx, config.CheckVariables(config.Variables(), variables)
 }
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `help:"Print JSON."`
+}
 
 // Run prints the version.
-func (versionCmd) Run(std streams) error {
+func (c versionCmd) Run(std streams) error {
+	if c.JSON {
+		return json.NewEncoder(std.out).Encode(map[string]string{"version": version})
+	}
 	_, err := fmt.Fprintln(std.out, "postern", version)
 	return err
 }

@@ -390,7 +390,7 @@ func TestErrorsAtStartSayWhatIsWrong(t *testing.T) {
 		"unknown command":                   {[]string{"fly"}, 2, "unexpected argument fly"},
 		"unknown flag":                      {[]string{"serve", "--fly"}, 2, "there is no flag --fly; the nearest one is"},
 		"missing flag":                      {[]string{"key", "create"}, 2, "missing flags"},
-		"unknown plan":                      {[]string{"workspace", "create", "--data-dir", dir, "--name", "x", "--plan", "gold"}, 1, "the plan must be one of"},
+		"unknown plan":                      {[]string{"workspace", "create", "--data-dir", dir, "--name", "x", "--plan", "gold"}, 2, "is not one of free"},
 		"linking without a running gateway": {[]string{"device", "link", "--data-dir", shortDir(t), "--workspace", "ws_x"}, 1, "postern serve"},
 	} {
 		t.Run(name, func(t *testing.T) {

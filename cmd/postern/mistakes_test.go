@@ -19,7 +19,7 @@ type mistake struct {
 
 const ca = "POSTERN_NETWORK_ROOT_KEY=0000000000000000000000000000000000000000000000000000000000000000"
 
-// mistakes are 53 ways to get a setting wrong. DIR stands for an empty directory, and OLD for the data directory of a
+// mistakes are 59 ways to get a setting wrong. DIR stands for an empty directory, and OLD for the data directory of a
 // server whose secret key is gone.
 var mistakes = map[string]mistake{
 	// unknown and mistyped names
@@ -32,6 +32,12 @@ var mistakes = map[string]mistake{
 	"type without a file":         {args: []string{"message", "send", "--workspace=ws_x", "--to=+15551234567", "--body=x", "--type=image"}, exit: 2, says: []string{"--type", "--file"}},
 	"key that has expired":        {args: []string{"key", "create", "--workspace=ws_x", "--name=ci", "--expires=-5h"}, exit: 2, says: []string{"--expires", "720h"}},
 	"successor that has expired":  {args: []string{"key", "rotate", "--workspace=ws_x", "--expires=-5h", "key_x"}, exit: 2, says: []string{"--expires", "720h"}},
+	"overlap of a month":          {args: []string{"key", "rotate", "--workspace=ws_x", "--overlap=800h", "key_x"}, exit: 2, says: []string{"--overlap", "720h"}},
+	"unknown scope":               {args: []string{"key", "create", "--workspace=ws_x", "--name=ci", "--scope=foo"}, exit: 2, says: []string{"--scope", "messages:write"}},
+	"unknown event":               {args: []string{"webhook", "add", "--workspace=ws_x", "--url=https://example.com", "--event=foo"}, exit: 2, says: []string{"--event", "message.*"}},
+	"unknown plan":                {args: []string{"workspace", "create", "--name=acme", "--plan=gold"}, exit: 2, says: []string{"--plan", "starter"}},
+	"unknown plan to change to":   {args: []string{"workspace", "set-plan", "ws_x", "gold"}, exit: 2, says: []string{"plan", "starter"}},
+	"unknown role":                {args: []string{"user", "create", "--workspace=ws_x", "--email=a@example.com", "--role=boss"}, exit: 2, says: []string{"--role", "viewer"}},
 	"argument too many":           {args: []string{"serve", "now"}, exit: 2, says: []string{"now"}},
 	"set twice in the file":       {file: "log-level = 'info'\nlog_level = 'warn'", exit: 2, says: []string{"log-level", "twice"}},
 	// wrong types and units

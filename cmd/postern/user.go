@@ -26,7 +26,7 @@ type userCreateCmd struct {
 
 	Workspace string `required:"" help:"Id of the workspace."`
 	Email     string `required:"" help:"Email address."`
-	Role      string `required:"" help:"Role: owner, admin, developer, agent or viewer."`
+	Role      string `required:"" enum:"owner,admin,developer,agent,viewer" help:"Role: owner, admin, developer, agent or viewer."`
 	Existing  bool   `help:"Confirm that the person told you they already have an account with this address."`
 }
 

@@ -65,7 +65,7 @@ func Run(ctx context.Context, opts Options) error {
 func show(ctx context.Context, a *app.App, opts Options) error {
 	d := &demo{out: opts.Out, gateway: a.Gateway()}
 	if err := d.play(ctx, a, opts.LogFile); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !opts.Once {
 			return nil //nolint:nilerr // the user stopped it
 		}
 		return err
@@ -76,7 +76,8 @@ func show(ctx context.Context, a *app.App, opts Options) error {
 	if err := d.invite(ctx, a); err != nil {
 		return err
 	}
-	return d.receiver.follow(ctx)
+	d.receiver.follow(ctx)
+	return nil
 }
 
 // demo is one run.
@@ -190,6 +191,12 @@ func (d *demo) link(ctx context.Context, _ *app.App) error {
 		if dev.PhoneNumber == phone && dev.Status.HoldsSlot() {
 			d.device = dev
 			d.say("\n3. Device %s was linked in an earlier run and reconnects without a scan.", dev.ID)
+			if dev.Status == postern.Paused || dev.Status == postern.Conflict {
+				path := "/v1/devices/" + string(dev.ID) + "/resume"
+				if err := d.client.post(ctx, path, nil, &postern.Device{}); err != nil {
+					return err
+				}
+			}
 			return d.awaitConnected(ctx)
 		}
 	}

@@ -36,7 +36,10 @@ type receiver struct {
 	changed chan struct{}
 }
 
-const maxDelivery = 1 << 20
+const (
+	maxDelivery  = 1 << 20
+	receiverPath = "/webhooks"
+)
 
 func startReceiver(ctx context.Context, out io.Writer) (*receiver, error) {
 	var raw [32]byte
@@ -54,7 +57,7 @@ func startReceiver(ctx context.Context, out io.Writer) (*receiver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	r.url = "http://" + l.Addr().String() + "/webhooks"
+	r.url = "http://" + l.Addr().String() + receiverPath
 	srv := &http.Server{Handler: r, ReadHeaderTimeout: time.Second}
 	go srv.Serve(l) //nolint:errcheck // it lives as long as the demo
 	return r, nil
@@ -70,6 +73,10 @@ type event struct {
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodPost || req.URL.Path != receiverPath {
+		http.Error(w, "webhooks are posted to "+receiverPath, http.StatusNotFound)
+		return
+	}
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxDelivery))
 	if err == nil {
 		err = r.check.Verify(body, req.Header)
@@ -186,17 +193,24 @@ func (r *receiver) missing(kinds []postern.EventType) (postern.EventType, <-chan
 	return "", r.changed, r.bad
 }
 
-// follow waits until ctx is done or a signature is wrong.
-func (r *receiver) follow(ctx context.Context) error {
+// follow prints what arrives until ctx is done, and also what is wrong.
+func (r *receiver) follow(ctx context.Context) {
 	for {
-		_, changed, err := r.missing(nil)
-		if err != nil {
-			return err
-		}
 		select {
-		case <-changed:
+		case <-r.complain():
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
+}
+
+// complain prints what was wrong since the last call. The channel is closed at the next change.
+func (r *receiver) complain() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bad != nil {
+		fmt.Fprintf(r.out, "   %v\n", r.bad)
+		r.bad = nil
+	}
+	return r.changed
 }

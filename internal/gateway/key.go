@@ -215,8 +215,8 @@ func (g Keys) Rotate(
 	if err := by.NeedsRecent(); err != nil {
 		return key, "", err
 	}
-	if in.Overlap < 0 || in.Overlap > maxOverlap {
-		hours := int(maxOverlap.Hours())
+	if in.Overlap < 0 || in.Overlap > MaxOverlap {
+		hours := int(MaxOverlap.Hours())
 		return key, "", postern.Invalid("/overlap", "the old key can stay valid for 0 to %d hours", hours)
 	}
 	old, err := g.db.Keys.Get(ctx, ws, id)

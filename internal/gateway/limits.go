@@ -67,11 +67,11 @@ const (
 	defaultInFlight = 8
 	maxInFlight     = 64
 
-	// maxOverlap is how long an old key may stay valid beside its successor.
-	maxOverlap = 30 * 24 * time.Hour
+	// MaxOverlap is how long an old key may stay valid beside its successor.
+	MaxOverlap = 30 * 24 * time.Hour
 
 	// defaultOverlap is how long an endpoint's old secret signs beside the new one by
-	// default; maxOverlap is the limit.
+	// default; MaxOverlap is the limit.
 	defaultOverlap = 24 * time.Hour
 	maxOldSecrets  = 9 // that sign beside the newest; more would only make the header longer
 

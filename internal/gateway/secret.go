@@ -165,8 +165,8 @@ func (in *NewSecret) check() error {
 	switch {
 	case !validWebhookSecret(in.Secret):
 		return postern.Invalid("/secret", "write a secret as whsec_ and the base64 encoding of 24 to 64 bytes")
-	case *in.Overlap < 0 || *in.Overlap > maxOverlap:
-		return postern.Invalid("/overlapSeconds", "from 0 to %d", int(maxOverlap.Seconds()))
+	case *in.Overlap < 0 || *in.Overlap > MaxOverlap:
+		return postern.Invalid("/overlapSeconds", "from 0 to %d", int(MaxOverlap.Seconds()))
 	}
 	return nil
 }

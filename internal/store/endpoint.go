@@ -465,17 +465,16 @@ func missedEvents(t *db.Tx, ep postern.Endpoint, since int64, oldest postern.Tim
 	return list, last, err
 }
 
-// chatIn returns the id of the chat in an event's body, or "" when it has none.
+// chatIn returns the id of the chat in an event's body, as in [postern.Event], or "" when it has none.
 func chatIn(body []byte) string {
-	var e struct {
-		Message struct {
-			ChatID string `json:"chatId"`
-		} `json:"message"`
+	type inChat struct {
+		ChatID string `json:"chatId"`
 	}
+	var e struct{ Message, Call, Group, Contact inChat }
 	if json.Unmarshal(body, &e) != nil {
 		return ""
 	}
-	return e.Message.ChatID
+	return cmp.Or(e.Message.ChatID, e.Call.ChatID, e.Group.ChatID, e.Contact.ChatID)
 }
 
 // QueueNotice queues a notice for an endpoint of the workspace, which must be active. d

@@ -257,3 +257,33 @@ func TestHandshakesAreInTheDeliveryLog(t *testing.T) {
 		}
 	})
 }
+
+// What an ordered endpoint has missed waits in the same chats as what it would have been sent at once.
+func TestMissedEventsAreInTheirChats(t *testing.T) {
+	t.Parallel()
+	d := postern.Device{ID: postern.NewDeviceID(), WorkspaceID: postern.NewWorkspaceID()}
+	m := postern.Message{
+		ID: postern.NewMessageID(), WorkspaceID: d.WorkspaceID, DeviceID: d.ID, ChatID: "+15551234567", From: "+15551234567",
+		Direction: postern.Inbound, Content: postern.Text("x"),
+	}
+	call := m
+	call.Content = postern.Content{Kind: postern.KindCall}
+	group := postern.GroupEvent{Type: postern.GroupUpdated}
+	group.Object.ChatID = "group:120363000000000001"
+	person := postern.IdentifiedContact{}
+	person.ChatID = m.ChatID
+	for _, made := range []func() (postern.Event, error){
+		func() (postern.Event, error) { return m.Event(postern.MessageReceived) },
+		func() (postern.Event, error) { return call.Event(postern.CallReceived) },
+		func() (postern.Event, error) { return group.Event(d) },
+		func() (postern.Event, error) { return person.Event(d.WorkspaceID, d.ID) },
+	} {
+		e, err := made()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := chatIn(e.Envelope(1, 1)); got != e.ChatID || got == "" {
+			t.Errorf("%s is in the chat %q, want %q", e.Type, got, e.ChatID)
+		}
+	}
+}

@@ -166,9 +166,12 @@ func documentNotifications(doc *huma.OpenAPI, book exampleBook) {
 		}
 	}
 	answer := doc.Components.Schemas.Schema(reflect.TypeFor[VerificationAnswer](), true, "")
-	doc.Webhooks[string(postern.WebhookVerification)].Post.Responses["2XX"] = &huma.Response{
-		Description: "The challenge, as JSON or alone as plain text. A signed handshake needs the JSON.",
-		Content:     map[string]*huma.MediaType{JSON: {Schema: answer}, "text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
+	doc.Webhooks[string(postern.WebhookVerification)].Post.Responses = map[string]*huma.Response{
+		"2XX": {
+			Description: "The challenge, as JSON or alone as plain text. A signed handshake needs the JSON.",
+			Content:     map[string]*huma.MediaType{JSON: {Schema: answer}, "text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
+		},
+		"default": {Description: "Not accepted, as is no response within 10 seconds. The endpoint is asked up to five times within 12 minutes, and then has failed. Retry-After is not read."},
 	}
 }
 
