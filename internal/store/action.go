@@ -62,7 +62,7 @@ func statusFor(t *db.Tx, a postern.Message) (status postern.Status, err error) {
 }
 
 func addAction(t *db.Tx, a postern.Message, acts []Act) error {
-	if err := recordActs(t, acts); err != nil {
+	if err := RecordActs(t, acts); err != nil {
 		return err
 	}
 	lanes, err := joinLanes(t, []postern.Message{a})

@@ -58,7 +58,7 @@ func (o NewFactor) apply(t *db.Tx) (recovery bool, err error) {
 	if err == nil && n == 1 { // the new one is the first
 		recovery, err = true, setRecoveryCodes(t, o.UserID, o.Recovery)
 	}
-	return recovery, errors.Join(err, endSignIns(t, o.UserID, o.But), o.Act.record(t))
+	return recovery, errors.Join(err, endSignIns(t, o.UserID, o.But), o.Act.Record(t))
 }
 
 // ConfirmTOTP activates an app with its first code, whose time step is step. recovery
@@ -174,7 +174,7 @@ func (s Factors) Remove(ctx context.Context, id postern.UserID, passkey string, 
 		if n == 0 {
 			return postern.Errorf(postern.NotFound, "this second factor was already removed")
 		}
-		return errors.Join(removeRecovery(t, id), act.record(t))
+		return errors.Join(removeRecovery(t, id), act.Record(t))
 	}))
 }
 
@@ -199,7 +199,7 @@ func (s Factors) RecoveryCodes(ctx context.Context, id postern.UserID) (n int, e
 // SetRecoveryCodes replaces the recovery codes of a user.
 func (s Factors) SetRecoveryCodes(ctx context.Context, id postern.UserID, hashes []string, act Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return errors.Join(setRecoveryCodes(t, id, hashes), removeRecovery(t, id), act.record(t))
+		return errors.Join(setRecoveryCodes(t, id, hashes), removeRecovery(t, id), act.Record(t))
 	}))
 }
 
@@ -219,7 +219,7 @@ func (s Factors) UseRecoveryCode(ctx context.Context, id postern.UserID, hash st
 			return err
 		}
 		ok = true
-		return act.record(t)
+		return act.Record(t)
 	}))
 	return ok, err
 }
@@ -240,7 +240,7 @@ type NewUser struct {
 // by the link.
 func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if _, err := readWorkspace(t, o.WorkspaceID); err != nil {
+		if _, err := ReadWorkspace(t, o.WorkspaceID); err != nil {
 			return err
 		}
 		there, hash, known, err := userByEmail(t, o.User.Email)
@@ -256,7 +256,7 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 			return err
 		}
 		linked = hash == "" && identities == 0 // otherwise the account is in use
-		role, err := readRole(t, o.WorkspaceID, u.ID)
+		role, err := ReadRole(t, o.WorkspaceID, u.ID)
 		switch {
 		case err != nil:
 			return err
@@ -279,7 +279,7 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 				PasswordLink{UserID: u.ID, TokenHash: o.TokenHash, ExpiresAt: o.ExpiresAt}))
 		}
 		o.Act.Subject = string(u.ID)
-		return errors.Join(err, insertMember(t, o.WorkspaceID, u, o.Role, o.Act.At), o.Act.record(t))
+		return errors.Join(err, insertMember(t, o.WorkspaceID, u, o.Role, o.Act.At), o.Act.Record(t))
 	}))
 	return u, linked, err
 }
@@ -305,7 +305,7 @@ func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, ac
 			return postern.Errorf(postern.NotFound, "no user has this e-mail address")
 		}
 		act.Subject, l.UserID, l.MadeBy = string(u.ID), u.ID, act.UserID
-		if err := recordOperatorActs(t, []Act{act}); err != nil {
+		if err := RecordOperatorActs(t, []Act{act}); err != nil {
 			return err
 		}
 		return savePasswordLink(t, l)
@@ -329,7 +329,7 @@ func (s PasswordLinks) Ask(ctx context.Context, email string, l PasswordLink, ac
 		if made = n == 1; err != nil || !made {
 			return err
 		}
-		return act.record(t)
+		return act.Record(t)
 	}))
 	return made && err == nil, err
 }
@@ -377,14 +377,14 @@ func (s PasswordLinks) Use(ctx context.Context, tokenHash string, id postern.Use
 		if err == nil && alone != 0 {
 			removed := act
 			removed.Act = "user.second-step-removed"
-			err = errors.Join(removeFactors(t, id), removed.record(t))
+			err = errors.Join(removeFactors(t, id), removed.Record(t))
 		}
 		if err != nil {
 			return err
 		}
 		// A previous holder of the account must not come back by an identity.
 		err = errors.Join(t.Exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, id, passwordHash), t.Exec(`DELETE
-			FROM identity WHERE user_id = $1`, id), act.record(t))
+			FROM identity WHERE user_id = $1`, id), act.Record(t))
 		if err != nil {
 			return err
 		}

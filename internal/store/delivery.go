@@ -145,7 +145,7 @@ func (s Deliveries) Retry(ctx context.Context, ws postern.WorkspaceID, id poster
 			chat = CASE WHEN status = 'pending' THEN chat ELSE '' END, completed_at = 0, status = 'pending'
 			WHERE workspace_id = $1 AND id = $2 RETURNING `+deliveryColumns, ws, id, now))
 		t.Wake(RetryDue, string(d.EndpointID))
-		return errors.Join(err, recordActs(t, acts))
+		return errors.Join(err, RecordActs(t, acts))
 	})
 	return d, err
 }
@@ -196,7 +196,7 @@ func (s Deliveries) RetryWaiting(ctx context.Context, ws postern.WorkspaceID, en
 	if err == nil && n > 0 {
 		err = s.db.Do(ctx, db.FuncOf(string(ws), func(t *db.Tx) error {
 			t.Wake(RetryDue, string(endpoint))
-			return recordActs(t, acts)
+			return RecordActs(t, acts)
 		}))
 	}
 	return n, last, err

@@ -98,9 +98,9 @@ func (c receiveColumn) bits() (n int64) {
 // Create adds a device that is not linked yet. When the plan allows no more devices, it
 // returns a ResourceLimit error.
 func (s Devices) Create(ctx context.Context, d postern.Device, once *Once, acts ...Act) error {
-	check := func(t *db.Tx) error { return deviceCap().check(t, d.WorkspaceID) }
+	check := func(t *db.Tx) error { return deviceCap().Check(t, d.WorkspaceID) }
 	return s.doOnce(ctx, d.WorkspaceID, once, check, func(t *db.Tx) error {
-		if err := recordActs(t, acts); err != nil {
+		if err := RecordActs(t, acts); err != nil {
 			return err
 		}
 		return changeDevice(t, `INSERT INTO device (`+engineColumns+`, sequence, last_event_at, deleted_at)
@@ -128,7 +128,7 @@ func (s Devices) Change(ctx context.Context, ws postern.WorkspaceID, id postern.
 		proxy := d.Proxy
 		acts, err := change(&d)
 		if err == nil {
-			err = recordActs(t, acts)
+			err = RecordActs(t, acts)
 		}
 		if err != nil {
 			return err
@@ -410,7 +410,7 @@ func (s Devices) RequestUnlink(ctx context.Context, o SetDeviceState, acts ...Ac
 		if o.From != nil && !slices.Contains(o.From, d.Status) {
 			return postern.Errorf(postern.NotLinked, "the device is %s; there is no link to remove", d.Status)
 		}
-		if err := recordActs(t, acts); err != nil {
+		if err := RecordActs(t, acts); err != nil {
 			return err
 		}
 		return o.apply(t)
@@ -434,7 +434,7 @@ func (s Devices) RequestDelete(ctx context.Context, ws postern.WorkspaceID, id p
 			return err
 		}
 		t.Wake(DeviceChanged, string(id))
-		if err := errors.Join(failLink(t, ws, id, "deleted", at), recordActs(t, acts)); err != nil || event == nil {
+		if err := errors.Join(failLink(t, ws, id, "deleted", at), RecordActs(t, acts)); err != nil || event == nil {
 			return err
 		}
 		return recordEvent(t, *event, at)

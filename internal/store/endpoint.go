@@ -33,7 +33,7 @@ func scanEndpoint(s db.Scanner) (e postern.Endpoint, err error) {
 func (s Endpoints) Create(ctx context.Context, e postern.Endpoint, limit int, once *Once, acts ...Act) error {
 	check := func(t *db.Tx) error { return checkRoom(t, e.WorkspaceID, limit) }
 	return s.doOnce(ctx, e.WorkspaceID, once, check, func(t *db.Tx) error {
-		if err := recordActs(t, acts); err != nil {
+		if err := RecordActs(t, acts); err != nil {
 			return err
 		}
 		t.Wake(EndpointChanged, string(e.ID))
@@ -105,7 +105,7 @@ func (s Endpoints) Change(ctx context.Context, ws postern.WorkspaceID, id poster
 		return change(&e)
 	}, func(t *db.Tx) error {
 		if !reflect.DeepEqual(before, e) {
-			if err := recordActs(t, acts); err != nil {
+			if err := RecordActs(t, acts); err != nil {
 				return err
 			}
 		}
@@ -193,7 +193,7 @@ func (s Endpoints) Delete(ctx context.Context, ws postern.WorkspaceID, id poster
 		if err != nil || n == 0 {
 			return err
 		}
-		return recordActs(t, acts)
+		return RecordActs(t, acts)
 	}))
 	for left := true; left && err == nil; {
 		left, err = s.dropDeliveries(ctx, ws, id)
@@ -484,7 +484,7 @@ func (s Deliveries) QueueNotice(ctx context.Context, ws postern.WorkspaceID, d p
 ) error {
 	check := func(t *db.Tx) error { return checkActive(t, ws, d.EndpointID) }
 	return s.doOnce(ctx, ws, once, check, func(t *db.Tx) error {
-		return errors.Join(insertNotice(t, ws, d, body), recordActs(t, acts))
+		return errors.Join(insertNotice(t, ws, d, body), RecordActs(t, acts))
 	})
 }
 

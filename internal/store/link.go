@@ -91,7 +91,7 @@ func checkNumber(t *db.Tx, ws postern.WorkspaceID, device postern.DeviceID, numb
 }
 
 func (o OpenLink) apply(t *db.Tx) error {
-	if err := recordActs(t, o.Acts); err != nil {
+	if err := RecordActs(t, o.Acts); err != nil {
 		return err
 	}
 	l := o.Link
@@ -295,7 +295,7 @@ func (s Links) End(ctx context.Context, o LinkEnd) (ended bool, err error) {
 		if ended, err = o.apply(t); err != nil || !ended {
 			return err
 		}
-		if err := recordActs(t, o.Acts); err != nil {
+		if err := RecordActs(t, o.Acts); err != nil {
 			return err
 		}
 		d, err := readDevice(t, o.WorkspaceID, o.DeviceID)
@@ -381,7 +381,7 @@ func (o OpenLinkPage) apply(t *db.Tx) error {
 		return err
 	}
 	t.Wake(LinkChanged, string(o.DeviceID))
-	if err := recordActs(t, o.Acts); err != nil {
+	if err := RecordActs(t, o.Acts); err != nil {
 		return err
 	}
 	if err := t.Exec(`DELETE FROM link_page WHERE device_id = $1`, o.DeviceID); err != nil {

@@ -51,32 +51,6 @@ func (s Members) List(ctx context.Context, ws postern.WorkspaceID, limit int) (l
 	return list, err
 }
 
-// memberStanding reads what a Rule decides by.
-//
-// Single writer: count. The owners of a workspace stay as they were counted.
-func memberStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s postern.Standing, err error) {
-	if s.By, err = readRole(t, ws, by); err != nil {
-		return s, err
-	}
-	if s.Of, err = readRole(t, ws, of); err != nil {
-		return s, err
-	}
-	if s.Operator, err = isOperator(t, by); err != nil {
-		return s, err
-	}
-	err = t.Row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner},
-		&s.Owners)
-	return s, err
-}
-
-func readRole(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) (role postern.Role, err error) {
-	err = t.Row(`SELECT role FROM member WHERE user_id = $1 AND workspace_id = $2`, []any{id, ws}, &role)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	return role, err
-}
-
 // SetRole changes the role of a member, and revokes the open invitations by that member
 // which the new role may no longer make.
 func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
@@ -104,7 +78,7 @@ func (s Members) Remove(ctx context.Context, o Removal) error {
 	ws, id, act := o.WorkspaceID, o.UserID, o.Act
 	return s.change(ctx, ws, id, o.Rule, act, func(t *db.Tx) error {
 		if o.RevokeKeys {
-			if err := revokeKeysBy(t, ws, id, act); err != nil {
+			if err := RevokeKeysBy(t, ws, id, act); err != nil {
 				return err
 			}
 		}
@@ -120,7 +94,7 @@ func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.
 	change func(*db.Tx) error,
 ) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		s, err := memberStanding(t, ws, act.UserID, id)
+		s, err := ReadStanding(t, ws, act.UserID, id)
 		if err != nil {
 			return err
 		}
@@ -130,7 +104,7 @@ func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.
 		if err := rule(s); err != nil {
 			return err
 		}
-		return errors.Join(change(t), act.record(t))
+		return errors.Join(change(t), act.Record(t))
 	}))
 }
 
@@ -143,6 +117,31 @@ func revokeInvitationsBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, ro
 			err = errors.Join(err, t.Exec(`UPDATE invitation SET revoked_at = $4 WHERE workspace_id = $2 AND invited_by = $1
 				AND role = $3 AND used_at = 0 AND revoked_at = 0`, id, ws, r, at))
 		}
+	}
+	return err
+}
+
+func memberCap() Cap {
+	return Cap{
+		Limit: func(c postern.Caps) int { return c.Members },
+		Count: `SELECT count(*) FROM member WHERE workspace_id = $1`,
+		What:  "members", Remedy: "remove one",
+	}
+}
+
+// checkMembership returns an error when a user cannot become a member of one more workspace,
+// or the workspace has no room for a member.
+//
+// Single writer: count.
+func checkMembership(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) error {
+	if err := memberCap().Check(t, ws); err != nil {
+		return err
+	}
+	n := 0
+	err := t.Row(`SELECT count(*) FROM member WHERE user_id = $1`, []any{id}, &n)
+	if err == nil && n >= postern.MaxMemberships {
+		err = postern.Errorf(postern.ResourceLimit,
+			"a person can belong to %d workspaces; leave one first", postern.MaxMemberships)
 	}
 	return err
 }
@@ -190,7 +189,7 @@ func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash
 		if err != nil {
 			return err
 		}
-		s, err := memberStanding(t, i.WorkspaceID, i.InvitedBy, u.ID)
+		s, err := ReadStanding(t, i.WorkspaceID, i.InvitedBy, u.ID)
 		if err != nil {
 			return err
 		}
@@ -200,10 +199,10 @@ func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash
 		if err := rule(s); err != nil {
 			return err
 		}
-		if err := invitationCap().check(t, i.WorkspaceID, i.Email, i.CreatedAt); err != nil {
+		if err := invitationCap().Check(t, i.WorkspaceID, i.Email, i.CreatedAt); err != nil {
 			return err
 		}
-		if err := memberCap().check(t, i.WorkspaceID); err != nil {
+		if err := memberCap().Check(t, i.WorkspaceID); err != nil {
 			return err
 		}
 		return errors.Join(
@@ -212,9 +211,19 @@ func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash
 			t.Exec(`INSERT INTO invitation (id, workspace_id, email, role, token_hash, invited_by, created_at, expires_at)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 				i.ID, i.WorkspaceID, i.Email, i.Role, tokenHash, i.InvitedBy, i.CreatedAt, i.ExpiresAt),
-			act.record(t),
+			act.Record(t),
 		)
 	}))
+}
+
+// invitationCap counts the open invitations for other addresses than $2 at the time $3.
+func invitationCap() Cap {
+	return Cap{
+		Limit: func(c postern.Caps) int { return c.Invitations },
+		Count: `SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0
+			AND revoked_at = 0 AND expires_at > $3`,
+		What: "open invitations", Remedy: "revoke one, wait until one expires,",
+	}
 }
 
 // List returns up to limit open invitations to a workspace, newest first.
@@ -235,7 +244,7 @@ func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id post
 	act Act,
 ) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		s, err := memberStanding(t, ws, act.UserID, "")
+		s, err := ReadStanding(t, ws, act.UserID, "")
 		if err != nil {
 			return err
 		}
@@ -251,7 +260,7 @@ func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id post
 			return err
 		}
 		return errors.Join(t.Exec(`UPDATE invitation SET revoked_at = $3 WHERE workspace_id = $1
-			AND id = $2`, ws, id, act.At), act.record(t))
+			AND id = $2`, ws, id, act.At), act.Record(t))
 	}))
 }
 
@@ -311,7 +320,7 @@ func (o Join) apply(t *db.Tx) error {
 	return errors.Join(err,
 		t.Exec(`UPDATE invitation SET used_at = $2 WHERE id = $1`, i.ID, o.Act.At),
 		insertMember(t, i.WorkspaceID, o.User, i.Role, o.Act.At),
-		o.Act.record(t),
+		o.Act.Record(t),
 	)
 }
 

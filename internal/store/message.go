@@ -838,9 +838,6 @@ func erased(message string) string {
 		AND x.name IN (` + message + `.chat_id, ` + message + `.sender) AND ` + message + `.n <= x.upto)`
 }
 
-// RecordActs records acts in a transaction of another package's table.
-func RecordActs(t *db.Tx, acts []Act) error { return recordActs(t, acts) }
-
 // lowerHistory must follow every deletion of messages, and a copy from PostgreSQL. SQLite gives a new message the
 // number after the newest one that is left, and [current] requires that this number is
 // beyond the history of the message's device. The numbers of PostgreSQL never go back.

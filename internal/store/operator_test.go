@@ -161,7 +161,7 @@ func TestTextIsSearchedInABoundedPart(t *testing.T) {
 				name := fmt.Sprintf("w%05d", i)
 				ws := postern.Workspace{ID: postern.WorkspaceID(name), Name: name, Plan: "free", CreatedAt: testNow}
 				u := postern.User{ID: postern.UserID(name), Email: name + "@example.com", CreatedAt: testNow}
-				if err := errors.Join(insertWorkspace(t, ws), insertUser(t, u, "hash")); err != nil {
+				if err := errors.Join(InsertWorkspace(t, ws), insertUser(t, u, "hash")); err != nil {
 					return err
 				}
 			}

@@ -268,7 +268,7 @@ func accept(t *db.Tx, list []db.Pending[QueueMessage]) error {
 		o := &p.Value
 		units[o.counter()]++
 		rows[i] = newMessage(o.Message, lanes.of(o.Message), "", false)
-		if err := recordActs(t, o.Acts); err != nil {
+		if err := RecordActs(t, o.Acts); err != nil {
 			return err
 		}
 	}

@@ -212,7 +212,7 @@ func (s Outbox) Cancel(ctx context.Context, ws postern.WorkspaceID, id postern.M
 			return err
 		}
 		outcome := map[postern.MessageID]FinishOutbound{m.ID: {Refund: true, At: at}}
-		return errors.Join(recordActs(t, acts), recordEnded(t, []postern.Message{m}, outcome))
+		return errors.Join(RecordActs(t, acts), recordEnded(t, []postern.Message{m}, outcome))
 	}))
 	return m, err
 }
@@ -304,7 +304,7 @@ func (s Messages) ChangeScheduled(
 		if file := m.Content.Media; err == nil && file != nil {
 			err = t.Each(keepFiles, [][]any{{file.ID, m.ExpiresAt}})
 		}
-		return errors.Join(err, recordActs(t, acts))
+		return errors.Join(err, RecordActs(t, acts))
 	}))
 	return m, err
 }

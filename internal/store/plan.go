@@ -35,7 +35,7 @@ func (s Devices) Decide(ctx context.Context, ws postern.WorkspaceID, id postern.
 			d.Desired == before.Desired {
 			return err
 		}
-		if err := recordActs(t, acts); err != nil {
+		if err := RecordActs(t, acts); err != nil {
 			return err
 		}
 		return setDeviceState(t, d, event, at)
@@ -63,7 +63,7 @@ func setDeviceState(t *db.Tx, d postern.Device, event postern.EventType, at post
 
 // countSlots returns how many devices the workspace's current plan allows.
 func countSlots(t *db.Tx, ws postern.WorkspaceID) (int, error) {
-	w, err := readWorkspace(t, ws)
+	w, err := ReadWorkspace(t, ws)
 	if err != nil {
 		return 0, err
 	}
@@ -152,60 +152,43 @@ func enforceOnDevice(t *db.Tx, d postern.Device, within bool, at postern.Time) e
 	return setDeviceState(t, d, postern.DevicePaused, at)
 }
 
-// capOf is a limit of what a workspace holds, by its current plan.
-type capOf struct {
-	limit  func(postern.Caps) int
-	count  string // the query for what there is; $1 is the workspace
-	what   string // "the plan allows 5 devices"
-	remedy string // how to get below the limit
+// Cap is a limit of what a workspace holds, by its current plan.
+type Cap struct {
+	Limit  func(postern.Caps) int
+	Count  string // the query for what there is; $1 is the workspace
+	What   string // "the plan allows 5 devices"
+	Remedy string // how to get below the limit
 }
 
-// check returns a ResourceLimit error when no more may be created.
+// Check returns a ResourceLimit error when no more may be created. more are further arguments of the query.
 //
 // Single writer: count.
-func (c capOf) check(t *db.Tx, ws postern.WorkspaceID, more ...any) error {
-	w, err := readWorkspace(t, ws)
+func (c Cap) Check(t *db.Tx, ws postern.WorkspaceID, more ...any) error {
+	w, err := ReadWorkspace(t, ws)
 	if err != nil {
 		return err
 	}
 	plan, _ := w.Entitlement()
-	limit, have := c.limit(plan.Caps), 0
-	err = t.Row(c.count, append([]any{ws}, more...), &have)
+	limit, have := c.Limit(plan.Caps), 0
+	err = t.Row(c.Count, append([]any{ws}, more...), &have)
 	if err == nil && have >= limit {
-		err = postern.Errorf(postern.ResourceLimit, "the plan allows %d %s; %s or change the plan", limit, c.what, c.remedy)
+		err = postern.Errorf(postern.ResourceLimit, "the plan allows %d %s; %s or change the plan", limit, c.What, c.Remedy)
 	}
 	return err
 }
 
-func deviceCap() capOf {
-	return capOf{
+func deviceCap() Cap {
+	return Cap{
 		func(c postern.Caps) int { return c.Devices },
 		`SELECT count(*) FROM device WHERE workspace_id = $1 AND deleted_at = 0`,
 		"devices, linked or not", "delete one",
 	}
 }
 
-func memberCap() capOf {
-	return capOf{
-		func(c postern.Caps) int { return c.Members },
-		`SELECT count(*) FROM member WHERE workspace_id = $1`, "members", "remove one",
-	}
-}
-
-// invitationCap counts the open invitations for other addresses than $2 at the time $3.
-func invitationCap() capOf {
-	return capOf{
-		func(c postern.Caps) int { return c.Invitations },
-		`SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0
-			AND revoked_at = 0 AND expires_at > $3`,
-		"open invitations", "revoke one, wait until one expires,",
-	}
-}
-
 // keyCap counts the keys that work at the time $2. A rotation may double them, because the
 // old key keeps working for a while.
-func keyCap(rotates bool) capOf {
-	return capOf{
+func keyCap(rotates bool) Cap {
+	return Cap{
 		func(c postern.Caps) int {
 			if rotates {
 				return 2 * c.Keys
@@ -219,8 +202,8 @@ func keyCap(rotates bool) capOf {
 
 // newKeyCap counts the keys created since the time $2, whether they work or not: all of them
 // are stored.
-func newKeyCap() capOf {
-	return capOf{
+func newKeyCap() Cap {
+	return Cap{
 		func(c postern.Caps) int { return 4 * c.Keys },
 		`SELECT count(*) FROM api_key WHERE workspace_id = $1 AND created_at > $2`, "new API keys a day", "wait a day",
 	}
@@ -228,27 +211,10 @@ func newKeyCap() capOf {
 
 // checkKeys returns an error when no more keys may be created at a time.
 func checkKeys(t *db.Tx, ws postern.WorkspaceID, at postern.Time, rotates bool) error {
-	if err := keyCap(rotates).check(t, ws, at); err != nil {
+	if err := keyCap(rotates).Check(t, ws, at); err != nil {
 		return err
 	}
-	return newKeyCap().check(t, ws, at.Add(-24*time.Hour))
-}
-
-// checkMembership returns an error when a user cannot become a member of one more workspace,
-// or the workspace has no room for a member.
-//
-// Single writer: count.
-func checkMembership(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) error {
-	if err := memberCap().check(t, ws); err != nil {
-		return err
-	}
-	n := 0
-	err := t.Row(`SELECT count(*) FROM member WHERE user_id = $1`, []any{id}, &n)
-	if err == nil && n >= postern.MaxMemberships {
-		err = postern.Errorf(postern.ResourceLimit,
-			"a person can belong to %d workspaces; leave one first", postern.MaxMemberships)
-	}
-	return err
+	return newKeyCap().Check(t, ws, at.Add(-24*time.Hour))
 }
 
 // counter counts the units of a month for one device.

@@ -26,7 +26,7 @@ func (s Replays) Create(ctx context.Context, r postern.Replay, once *Once, acts 
 	check := func(t *db.Tx) error { return checkReplay(t, r) }
 	return s.doOnce(ctx, r.WorkspaceID, once, check, func(t *db.Tx) error {
 		t.Wake(ReplayChanged, string(r.ID))
-		if err := recordActs(t, acts); err != nil {
+		if err := RecordActs(t, acts); err != nil {
 			return err
 		}
 		return t.Exec(`INSERT INTO replay (`+replayColumns+`)
@@ -85,7 +85,7 @@ func (s Replays) Stop(ctx context.Context, ws postern.WorkspaceID, id postern.Re
 		n, err := t.Changed(`UPDATE replay SET status = 'stopped', ended_at = $3 WHERE workspace_id = $1 AND id = $2
 			AND status = 'running'`, ws, id, at)
 		if err == nil && n > 0 {
-			err = recordActs(t, acts)
+			err = RecordActs(t, acts)
 		}
 		return err
 	}))

@@ -447,7 +447,7 @@ func TestOldActsAreRemovedInChunks(t *testing.T) {
 				err = errors.Join(err, Act{
 					At: testNow.Add(time.Duration(i) * time.Second), WorkspaceID: ws,
 					Act: "key.created",
-				}.record(tx))
+				}.Record(tx))
 			}
 			return err
 		}))

@@ -16,10 +16,10 @@ import (
 // Create adds a workspace. acts are recorded as acts of an operator.
 func (s Workspaces) Create(ctx context.Context, ws postern.Workspace, acts ...Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if err := recordOperatorActs(t, acts); err != nil {
+		if err := RecordOperatorActs(t, acts); err != nil {
 			return err
 		}
-		return insertWorkspace(t, ws)
+		return InsertWorkspace(t, ws)
 	}))
 }
 
@@ -32,11 +32,12 @@ func (s Workspaces) Describe(ctx context.Context, name, zone string, rule poster
 		}
 		t.Wake(KeyChanged, string(act.WorkspaceID))
 		err := t.Exec(`UPDATE workspace SET name = $2, time_zone = $3 WHERE id = $1`, act.WorkspaceID, name, zone)
-		return errors.Join(err, recordActs(t, []Act{act}))
+		return errors.Join(err, RecordActs(t, []Act{act}))
 	}))
 }
 
-func insertWorkspace(t *db.Tx, ws postern.Workspace) error {
+// InsertWorkspace adds a workspace.
+func InsertWorkspace(t *db.Tx, ws postern.Workspace) error {
 	return t.Exec(`INSERT INTO workspace (id, name, plan, created_at) VALUES ($1, $2, $3, $4)`, ws.ID, ws.Name, ws.Plan,
 		ws.CreatedAt)
 }
@@ -77,11 +78,11 @@ func (s Workspaces) SetPlan(ctx context.Context, id postern.WorkspaceID, plan po
 	acts ...Act,
 ) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		ws, err := readWorkspace(t, id)
+		ws, err := ReadWorkspace(t, id)
 		if err != nil {
 			return err
 		}
-		if err := recordOperatorActs(t, acts); err != nil {
+		if err := RecordOperatorActs(t, acts); err != nil {
 			return err
 		}
 		ws.Plan = plan.Name
@@ -103,10 +104,10 @@ func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, ch
 	acts ...Act,
 ) (ws postern.Workspace, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if ws, err = readWorkspace(t, id); err != nil {
+		if ws, err = ReadWorkspace(t, id); err != nil {
 			return err
 		}
-		if err := recordOperatorActs(t, acts); err != nil {
+		if err := RecordOperatorActs(t, acts); err != nil {
 			return err
 		}
 		ws.Limits = ws.Limits.With(change)
@@ -122,7 +123,8 @@ func (s Workspaces) ChangeLimits(ctx context.Context, id postern.WorkspaceID, ch
 	return ws, err
 }
 
-func readWorkspace(t *db.Tx, id postern.WorkspaceID) (postern.Workspace, error) {
+// ReadWorkspace returns a workspace.
+func ReadWorkspace(t *db.Tx, id postern.WorkspaceID) (postern.Workspace, error) {
 	ws, err := scanWorkspace(t.One(`SELECT `+workspaceColumns+` FROM workspace w WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ws, postern.Errorf(postern.NotFound, "there is no such workspace")
@@ -178,11 +180,12 @@ func (s Settings) Set(ctx context.Context, name, value string) error {
 		if value == "" {
 			return t.Exec(`DELETE FROM setting WHERE name = $1`, name)
 		}
-		return setSetting(t, name, value)
+		return PutSetting(t, name, value)
 	}))
 }
 
-func setSetting(t *db.Tx, name, value string) error {
+// PutSetting stores the value of a setting.
+func PutSetting(t *db.Tx, name, value string) error {
 	return t.Exec(`INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE
 		SET value = excluded.value`, name, value)
 }
@@ -216,26 +219,83 @@ type Act struct {
 	KeyName string // of the API key; set when it is read
 }
 
-func (a Act) record(t *db.Tx) error {
+// Record adds the act to the audit log, in the transaction of what was done.
+func (a Act) Record(t *db.Tx) error {
 	kind, _, _ := strings.Cut(a.Act, ".")
 	return t.Exec(`INSERT INTO audit (at, workspace_id, user_id, key_id, act, subject, address, name, kind)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		a.At, a.WorkspaceID, a.UserID, a.KeyID, a.Act, a.Subject, a.Address, a.Name, kind)
 }
 
-// recordActs records the acts of a change. Most changes made with an API key have none.
-func recordActs(t *db.Tx, acts []Act) (err error) {
+// RecordActs records the acts of a change. Most changes made with an API key have none.
+func RecordActs(t *db.Tx, acts []Act) (err error) {
 	for _, a := range acts {
-		err = errors.Join(err, a.record(t))
+		err = errors.Join(err, a.Record(t))
 	}
 	return err
 }
 
+func isOperator(t *db.Tx, id postern.UserID) (is bool, err error) {
+	err = t.Row(`SELECT count(*) > 0 FROM users WHERE id = $1 AND operator = 1`, []any{id}, &is)
+	return is, err
+}
+
+// RecordOperatorActs records the acts of an operator, in the transaction of the change. It
+// returns an error when the user is no longer an operator. A caller on the server's socket
+// has no user id and always is an operator.
+func RecordOperatorActs(t *db.Tx, acts []Act) error {
+	for _, a := range acts {
+		if a.UserID == "" {
+			continue
+		}
+		if is, err := isOperator(t, a.UserID); err != nil || !is {
+			return errors.Join(err, postern.Errorf(postern.NotFound, "there is no such page"))
+		}
+	}
+	return RecordActs(t, acts)
+}
+
+// CheckRule applies a rule to a change that concerns no other member.
+func CheckRule(t *db.Tx, ws postern.WorkspaceID, rule postern.Rule, act Act) error {
+	s, err := ReadStanding(t, ws, act.UserID, "")
+	if err != nil {
+		return err
+	}
+	return rule(s)
+}
+
+// ReadStanding reads what a Rule decides by.
+//
+// Single writer: count. The owners of a workspace stay as they were counted.
+func ReadStanding(t *db.Tx, ws postern.WorkspaceID, by, of postern.UserID) (s postern.Standing, err error) {
+	if s.By, err = ReadRole(t, ws, by); err != nil {
+		return s, err
+	}
+	if s.Of, err = ReadRole(t, ws, of); err != nil {
+		return s, err
+	}
+	if s.Operator, err = isOperator(t, by); err != nil {
+		return s, err
+	}
+	err = t.Row(`SELECT count(*) FROM member WHERE workspace_id = $1 AND role = $2`, []any{ws, postern.Owner},
+		&s.Owners)
+	return s, err
+}
+
+// ReadRole returns the role of a user in a workspace; "" for a user who is no member.
+func ReadRole(t *db.Tx, ws postern.WorkspaceID, id postern.UserID) (role postern.Role, err error) {
+	err = t.Row(`SELECT role FROM member WHERE user_id = $1 AND workspace_id = $2`, []any{id, ws}, &role)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return role, err
+}
+
 // Record adds an act to the audit log.
-func (s Audit) Record(ctx context.Context, a Act) error { return s.db.Do(ctx, db.Func(a.record)) }
+func (s Audit) Record(ctx context.Context, a Act) error { return s.db.Do(ctx, db.Func(a.Record)) }
 
 // RecordLater adds an act to the audit log without waiting for the write.
-func (s Audit) RecordLater(a Act) { s.db.Later(db.Func(a.record)) }
+func (s Audit) RecordLater(a Act) { s.db.Later(db.Func(a.Record)) }
 
 // ActFilter narrows the audit log. An empty field does not restrict it.
 type ActFilter struct {
@@ -339,17 +399,8 @@ func (s Keys) Create(ctx context.Context, k postern.Key, rule postern.Rule, act 
 		if err := checkKeys(t, k.WorkspaceID, k.CreatedAt, false); err != nil {
 			return err
 		}
-		return errors.Join(insertKey(t, k), act.record(t))
+		return errors.Join(insertKey(t, k), act.Record(t))
 	}))
-}
-
-// CheckRule applies a rule to a change that concerns no other member.
-func CheckRule(t *db.Tx, ws postern.WorkspaceID, rule postern.Rule, act Act) error {
-	s, err := memberStanding(t, ws, act.UserID, "")
-	if err != nil {
-		return err
-	}
-	return rule(s)
 }
 
 func insertKey(t *db.Tx, k postern.Key) error {
@@ -390,7 +441,7 @@ func (s Keys) Rotate(ctx context.Context, old postern.KeyID, ends postern.Time, 
 			return err
 		}
 		t.Wake(KeyChanged, string(k.WorkspaceID))
-		return errors.Join(insertKey(t, k), act.record(t))
+		return errors.Join(insertKey(t, k), act.Record(t))
 	}))
 	return ok, err
 }
@@ -446,7 +497,7 @@ func (s Keys) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.Key
 		t.Wake(KeyChanged, string(ws))
 		return errors.Join(t.Exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, id,
 			act.At),
-			act.record(t))
+			act.Record(t))
 	}))
 }
 
@@ -470,8 +521,8 @@ func (s Keys) CreatedBy(ctx context.Context, ws postern.WorkspaceID,
 	return keys, err
 }
 
-// revokeKeysBy revokes the keys that a member created, each with an entry in the audit log.
-func revokeKeysBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, act Act) error {
+// RevokeKeysBy revokes the keys that a member created, each with an entry in the audit log.
+func RevokeKeysBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, act Act) error {
 	var keys []string
 	err := t.Rows(`SELECT id FROM api_key WHERE `+worksAt+` AND created_by = $3`, []any{ws, act.At, id},
 		func(r *sql.Rows) error {
@@ -482,7 +533,7 @@ func revokeKeysBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, act Act) 
 		})
 	for _, key := range keys {
 		act.Act, act.Subject = "key.revoked", key
-		err = errors.Join(err, act.record(t),
+		err = errors.Join(err, act.Record(t),
 			t.Exec(`UPDATE api_key SET revoked_at = $3 WHERE workspace_id = $1 AND id = $2`, ws, key, act.At))
 	}
 	if len(keys) > 0 {
