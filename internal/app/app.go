@@ -40,6 +40,7 @@ import (
 	"postern/internal/seal"
 	"postern/internal/session"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 	"postern/internal/store/apilog"
 	"postern/internal/trace"
 	"postern/internal/web"
@@ -416,7 +417,7 @@ func (a *App) signOn() (*oidc.Provider, error) {
 }
 
 // NeedsSetUp reports whether there are no users yet.
-func (a *App) NeedsSetUp(ctx context.Context) (bool, error) { return a.db.Users.None(ctx) }
+func (a *App) NeedsSetUp(ctx context.Context) (bool, error) { return accounts.Of(a.db).Users.None(ctx) }
 
 // SetUpURL returns the link with which the first user sets up the dashboard, or "" if the
 // dashboard is set up. Anyone who knows the link can take over the server, so print it to

@@ -27,6 +27,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 	"postern/internal/store/migrated"
 )
 
@@ -590,18 +591,21 @@ func TestCookieOfAServerWithTLSIsItsOwn(t *testing.T) {
 	}
 }
 
+// accounts returns the people's accounts in the store.
+func (s *site) accounts() accounts.Tables { return accounts.Of(s.db) }
+
 // as gives the first user another role.
 func (s *site) as(role postern.Role) {
 	s.t.Helper()
-	u, _, ok, err := s.db.Users.ByEmail(s.t.Context(), email)
+	u, _, ok, err := s.accounts().Users.ByEmail(s.t.Context(), email)
 	if err != nil || !ok {
 		s.t.Fatal(err)
 	}
-	list, err := s.db.Members.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
+	list, err := s.accounts().Members.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(err)
 	}
-	if err := s.db.Members.SetRole(
+	if err := s.accounts().Members.SetRole(
 		s.t.Context(), list[0].WorkspaceID, u.ID, role, func(postern.Standing) error { return nil }, store.Act{},
 	); err != nil {
 		s.t.Fatal(err)

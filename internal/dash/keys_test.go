@@ -15,7 +15,7 @@ import (
 // forgets makes it long ago that a user entered the password.
 func (s *site) forgets(email string) {
 	s.t.Helper()
-	list, err := s.db.SignIns.List(s.t.Context(), s.member(email), 0, 10)
+	list, err := s.accounts().SignIns.List(s.t.Context(), s.member(email), 0, 10)
 	if err != nil || len(list) == 0 {
 		s.t.Fatalf("%d sessions: %v", len(list), err)
 	}
@@ -28,7 +28,7 @@ func (s *site) forgets(email string) {
 		if in.Data, err = json.Marshal(data); err != nil {
 			s.t.Fatal(err)
 		}
-		if err := s.db.SignIns.Update(s.t.Context(), in); err != nil {
+		if err := s.accounts().SignIns.Update(s.t.Context(), in); err != nil {
 			s.t.Fatal(err)
 		}
 	}

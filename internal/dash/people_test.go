@@ -45,7 +45,7 @@ func (c *client) sees(p answer, texts ...string) {
 
 func (s *site) member(email string) postern.UserID {
 	s.t.Helper()
-	u, _, ok, err := s.db.Users.ByEmail(s.t.Context(), email)
+	u, _, ok, err := s.accounts().Users.ByEmail(s.t.Context(), email)
 	if err != nil || !ok {
 		s.t.Fatalf("there is no %s: %v", email, err)
 	}

@@ -44,11 +44,11 @@ func (c *client) addWebhook(address string) (e postern.Endpoint, secret string) 
 // workspace is that of the first user.
 func (s *site) workspace() postern.WorkspaceID {
 	s.t.Helper()
-	u, _, _, err := s.db.Users.ByEmail(s.t.Context(), email)
+	u, _, _, err := s.accounts().Users.ByEmail(s.t.Context(), email)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, err := s.db.Members.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
+	list, err := s.accounts().Members.Memberships(s.t.Context(), u.ID, store.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(list, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 	"postern/internal/store/apilog"
 )
 
@@ -130,7 +131,7 @@ func (g Maintenance) RemoveOld(ctx context.Context, keep Retention) error {
 			return 0, more, err
 		}),
 		inChunks(ctx, func(int64) (int64, bool, error) {
-			more, err := g.db.SignIns.Remove(ctx, now)
+			more, err := accounts.Of(g.db).SignIns.Remove(ctx, now)
 			return 0, more, err
 		}))
 }

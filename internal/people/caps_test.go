@@ -79,7 +79,7 @@ func TestEverythingThatIsCreatedHasALimit(t *testing.T) {
 					return err
 				}
 			}
-			if list, err := g.db.SignIns.List(ctx, o.owner.Member.UserID, 0, 1000); err != nil ||
+			if list, err := g.accounts.SignIns.List(ctx, o.owner.Member.UserID, 0, 1000); err != nil ||
 				len(list) != postern.MaxSignIns || list[0].TokenHash != fmt.Sprint(2*postern.MaxSignIns-1) {
 				return fmt.Errorf("%d sessions: %w", len(list), err)
 			}

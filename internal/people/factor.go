@@ -9,13 +9,13 @@ import (
 	"postern/internal/access"
 	"postern/internal/factor"
 	"postern/internal/postern"
-	"postern/internal/store"
+	"postern/internal/store/accounts"
 )
 
 // Factors are the second factors of a person. Any one of them completes the sign-in.
 type Factors struct {
 	App      bool // an authenticator app is set up
-	Passkeys []store.Passkey
+	Passkeys []accounts.Passkey
 	Recovery int // number of unused recovery codes
 }
 
@@ -40,15 +40,15 @@ func (g SecondFactors) Asked(ctx context.Context, p access.Pending) (Factors, er
 }
 
 func (g SecondFactors) of(ctx context.Context, id postern.UserID) (f Factors, err error) {
-	app, _, err := g.db.Factors.TOTP(ctx, id)
+	app, _, err := g.accounts.Factors.TOTP(ctx, id)
 	if err != nil {
 		return f, err
 	}
-	if f.Passkeys, err = g.db.Factors.Passkeys(ctx, id, maxPasskeys); err != nil {
+	if f.Passkeys, err = g.accounts.Factors.Passkeys(ctx, id, maxPasskeys); err != nil {
 		return f, err
 	}
 	f.App = app.Confirmed
-	f.Recovery, err = g.db.Factors.RecoveryCodes(ctx, id)
+	f.Recovery, err = g.accounts.Factors.RecoveryCodes(ctx, id)
 	return f, err
 }
 
@@ -68,7 +68,7 @@ func (g SecondFactors) BeginApp(ctx context.Context, self access.Self) error {
 	if err := self.NeedsSure(); err != nil {
 		return err
 	}
-	return g.db.Factors.BeginTOTP(ctx, self.ID, g.box.Seal(factor.NewSecret(), self.ID.AppPlace()))
+	return g.accounts.Factors.BeginTOTP(ctx, self.ID, g.box.Seal(factor.NewSecret(), self.ID.AppPlace()))
 }
 
 // AppSecret is the secret of an authenticator app, as a text for people and as a URI for
@@ -85,12 +85,12 @@ func (g SecondFactors) AppSecret(ctx context.Context, self access.Self) (s AppSe
 	if err != nil || secret == nil {
 		return s, err
 	}
-	u, _, _, err := g.db.Users.Get(ctx, self.ID)
+	u, _, _, err := g.accounts.Users.Get(ctx, self.ID)
 	return AppSecret{factor.SecretText(secret), factor.SecretURI("Postern", u.Email, secret)}, err
 }
 
 func (g SecondFactors) unconfirmed(ctx context.Context, id postern.UserID) ([]byte, error) {
-	app, ok, err := g.db.Factors.TOTP(ctx, id)
+	app, ok, err := g.accounts.Factors.TOTP(ctx, id)
 	if err != nil || !ok || app.Confirmed {
 		return nil, err
 	}
@@ -119,16 +119,19 @@ func (g SecondFactors) ConfirmApp(ctx context.Context, self access.Self, code st
 		)
 	}
 	return g.added(
-		self, "user.app-added", func(o store.NewFactor) (bool, error) { return g.db.Factors.ConfirmTOTP(ctx, o, step) },
+		self, "user.app-added",
+		func(o accounts.NewFactor) (bool, error) { return g.accounts.Factors.ConfirmTOTP(ctx, o, step) },
 	)
 }
 
 // added stores a factor together with new recovery codes. It returns the codes if they
 // were stored.
-func (g SecondFactors) added(self access.Self, act string, add func(store.NewFactor) (bool, error)) ([]string, error) {
+func (g SecondFactors) added(
+	self access.Self, act string, add func(accounts.NewFactor) (bool, error),
+) ([]string, error) {
 	codes := factor.NewRecoveryCodes(recoveryCodes)
 	kept, err := add(
-		store.NewFactor{
+		accounts.NewFactor{
 			UserID:   self.ID,
 			Recovery: g.recoveryHashes(self.ID, codes),
 			But:      self.Token,
@@ -156,7 +159,7 @@ func recoveryOf(id postern.UserID) string { return "recovery " + string(id) }
 func (g SecondFactors) useRecoveryCode(ctx context.Context, p access.Pending, code string) (ok bool, err error) {
 	used := userAct(g.time(), access.Self{ID: p.ID, Address: p.Address}, "user.recovery-code-used")
 	for _, hash := range g.box.Proofs(recoveryOf(p.ID), code) {
-		if ok, err = g.db.Factors.UseRecoveryCode(ctx, p.ID, hex.EncodeToString(hash), used); ok || err != nil {
+		if ok, err = g.accounts.Factors.UseRecoveryCode(ctx, p.ID, hex.EncodeToString(hash), used); ok || err != nil {
 			return ok, err
 		}
 	}
@@ -170,7 +173,7 @@ func (g SecondFactors) NewRecoveryCodes(ctx context.Context, self access.Self) (
 	}
 	codes := factor.NewRecoveryCodes(recoveryCodes)
 	hashes := g.recoveryHashes(self.ID, codes)
-	return codes, g.db.Factors.SetRecoveryCodes(
+	return codes, g.accounts.Factors.SetRecoveryCodes(
 		ctx, self.ID, hashes, userAct(g.time(), self, "user.recovery-codes-made"),
 	)
 }
@@ -184,7 +187,7 @@ func (g SecondFactors) Remove(ctx context.Context, self access.Self, passkey str
 	if passkey != "" {
 		act = "user.passkey-removed"
 	}
-	return g.db.Factors.Remove(ctx, self.ID, passkey, userAct(g.time(), self, act))
+	return g.accounts.Factors.Remove(ctx, self.ID, passkey, userAct(g.time(), self, act))
 }
 
 // UseCode checks a code of the app or a recovery code; each code works once. The number of
@@ -214,7 +217,7 @@ func (g SecondFactors) UseCode(ctx context.Context, p access.Pending, code strin
 // tries counts an attempt at the second step, and returns the id of the browser if it has
 // signed in to the account before.
 func (g SecondFactors) tries(ctx context.Context, p access.Pending) (browser string, err error) {
-	u, _, _, err := g.db.Users.Get(ctx, p.ID)
+	u, _, _, err := g.accounts.Users.Get(ctx, p.ID)
 	if err != nil {
 		return "", err
 	}
@@ -223,7 +226,7 @@ func (g SecondFactors) tries(ctx context.Context, p access.Pending) (browser str
 }
 
 func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, browser, code string) (bool, error) {
-	app, ok, err := g.db.Factors.TOTP(ctx, id)
+	app, ok, err := g.accounts.Factors.TOTP(ctx, id)
 	if err != nil || !ok || !app.Confirmed || !factor.IsCode(code) {
 		return false, err
 	}
@@ -238,7 +241,7 @@ func (g SecondFactors) useAppCode(ctx context.Context, id postern.UserID, browse
 	if !ok {
 		return false, nil
 	}
-	return g.db.Factors.UseTOTP(ctx, id, step)
+	return g.accounts.Factors.UseTOTP(ctx, id, step)
 }
 
 // guess counts a code of the app. The codes are short, so the wrong ones of a day are few in
@@ -252,7 +255,7 @@ func (g SecondFactors) guess(ctx context.Context, id postern.UserID, browser str
 	}
 	now := g.now().UTC()
 	today := now.Truncate(24 * time.Hour)
-	ok, err := g.db.Factors.GuessTOTP(ctx, id, postern.TimeOf(today), codesPerDay)
+	ok, err := g.accounts.Factors.GuessTOTP(ctx, id, postern.TimeOf(today), codesPerDay)
 	if err == nil && !ok {
 		wait := today.AddDate(0, 0, 1).Sub(now)
 		err = &postern.Error{Reason: postern.RateLimited, Detail: tooMany, RetryAfter: wait}
@@ -292,11 +295,11 @@ func (g SecondFactors) person(ctx context.Context, id postern.UserID) (p factor.
 	if g.passkeys == nil {
 		return p, postern.Errorf(postern.NotFound, "%s", g.noPasskeys)
 	}
-	u, _, _, err := g.db.Users.Get(ctx, id)
+	u, _, _, err := g.accounts.Users.Get(ctx, id)
 	if err != nil {
 		return p, err
 	}
-	list, err := g.db.Factors.Passkeys(ctx, id, maxPasskeys)
+	list, err := g.accounts.Factors.Passkeys(ctx, id, maxPasskeys)
 	if err != nil {
 		return p, err
 	}
@@ -331,7 +334,7 @@ func (g SecondFactors) AddPasskey(
 	if err != nil {
 		return nil, passkeyRefused(err)
 	}
-	in := store.Passkey{
+	in := accounts.Passkey{
 		ID:        k.ID,
 		UserID:    self.ID,
 		Name:      name,
@@ -341,7 +344,9 @@ func (g SecondFactors) AddPasskey(
 	return g.added(
 		self,
 		"user.passkey-added",
-		func(o store.NewFactor) (bool, error) { return g.db.Factors.AddPasskey(ctx, o, in, maxPasskeys) },
+		func(o accounts.NewFactor) (bool, error) {
+			return g.accounts.Factors.AddPasskey(ctx, o, in, maxPasskeys)
+		},
 	)
 }
 
@@ -363,8 +368,8 @@ func (g SecondFactors) UsePasskey(ctx context.Context, p access.Pending, state, 
 		g.failed(ctx, p.ID, p.Address, "user.second-step-failed")
 		return passkeyRefused(err)
 	}
-	ok, err := g.db.Factors.UsePasskey(
-		ctx, store.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, p.ID.PasskeyPlace()), UsedAt: g.time()},
+	ok, err := g.accounts.Factors.UsePasskey(
+		ctx, accounts.Passkey{ID: k.ID, UserID: p.ID, Kept: g.box.Seal(k.Kept, p.ID.PasskeyPlace()), UsedAt: g.time()},
 	)
 	if err == nil && !ok {
 		err = passkeyRefused(factor.ErrPasskey)

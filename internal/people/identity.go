@@ -7,6 +7,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 	"postern/internal/throttle"
 )
 
@@ -34,7 +35,7 @@ var errIdentity = postern.Errorf(
 // factor. An email address alone finds nobody, because a provider may let people enter any
 // address in their profile.
 func (g Identities) SignIn(ctx context.Context, i Identity) (postern.User, error) {
-	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
+	u, ok, err := g.accounts.Identities.User(ctx, i.Issuer, i.Subject)
 	if err == nil && !ok {
 		err = errIdentity
 	}
@@ -48,7 +49,7 @@ func (g Identities) Reenter(ctx context.Context, self access.Self, i Identity) e
 	if err != nil {
 		return err
 	}
-	u, ok, err := g.db.Identities.User(ctx, i.Issuer, i.Subject)
+	u, ok, err := g.accounts.Identities.User(ctx, i.Issuer, i.Subject)
 	switch {
 	case err != nil:
 		return err
@@ -93,7 +94,7 @@ func (g Users) HasPassword(ctx context.Context, self access.Self) (bool, error) 
 }
 
 func (g Users) hasPassword(ctx context.Context, id postern.UserID) (bool, error) {
-	_, hash, _, err := g.db.Users.Get(ctx, id)
+	_, hash, _, err := g.accounts.Users.Get(ctx, id)
 	return hash != "", err
 }
 
@@ -103,7 +104,7 @@ func (g Users) ChoosePassword(ctx context.Context, self access.Self, password st
 	if err := self.NeedsSure(); err != nil {
 		return postern.User{}, err
 	}
-	u, hash, ok, err := g.db.Users.Get(ctx, self.ID)
+	u, hash, ok, err := g.accounts.Users.Get(ctx, self.ID)
 	if err == nil && (!ok || hash != "") {
 		err = postern.Invalid("/current", "this password is not correct")
 	}
@@ -114,11 +115,11 @@ func (g Users) ChoosePassword(ctx context.Context, self access.Self, password st
 }
 
 // List lists the identities of a person.
-func (g Identities) List(ctx context.Context, self access.Self) ([]store.Identity, error) {
+func (g Identities) List(ctx context.Context, self access.Self) ([]accounts.Identity, error) {
 	if err := self.Needs(); err != nil {
 		return nil, err
 	}
-	return g.db.Identities.List(ctx, self.ID, maxIdentities)
+	return g.accounts.Identities.List(ctx, self.ID, maxIdentities)
 }
 
 // Connect allows an identity to sign the person in.
@@ -127,13 +128,13 @@ func (g Identities) Connect(ctx context.Context, self access.Self, i Identity) e
 		return err
 	}
 	now := g.time()
-	return g.db.Identities.Add(
+	return g.accounts.Identities.Add(
 		ctx, i.of(self.ID, now), maxIdentities, self.Token, userAct(now, self, "user.identity-connected"),
 	)
 }
 
-func (i Identity) of(id postern.UserID, at postern.Time) store.Identity {
-	return store.Identity{Issuer: i.Issuer, Subject: i.Subject, UserID: id, CreatedAt: at}
+func (i Identity) of(id postern.UserID, at postern.Time) accounts.Identity {
+	return accounts.Identity{Issuer: i.Issuer, Subject: i.Subject, UserID: id, CreatedAt: at}
 }
 
 // Disconnect removes an identity of a person, who must have a password. All other sessions
@@ -143,7 +144,7 @@ func (g Identities) Disconnect(ctx context.Context, self access.Self, issuer, su
 		return err
 	}
 	now := g.time()
-	return g.db.Identities.Remove(
+	return g.accounts.Identities.Remove(
 		ctx,
 		Identity{Issuer: issuer, Subject: subject}.of(self.ID, now),
 		self.Token,
@@ -175,7 +176,7 @@ func (g Invitations) JoinByIdentity(
 	}
 	now := g.time()
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
-	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
+	return u, l.Invitation.WorkspaceID, g.accounts.Invitations.Join(ctx, accounts.Join{
 		TokenHash: hashToken(token), User: u, Identity: i.of(u.ID, now),
 		Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})

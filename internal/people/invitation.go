@@ -7,6 +7,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 )
 
 // NewInvitation describes an invitation to create.
@@ -42,7 +43,7 @@ func (g Invitations) Create(
 		Workspace: by.Member.Workspace, InvitedBy: by.Member.UserID, Inviter: by.Member.Email, CreatedAt: now,
 		ExpiresAt: now.Add(joinTime),
 	}
-	return i, token, g.db.Invitations.Create(
+	return i, token, g.accounts.Invitations.Create(
 		ctx,
 		i,
 		hashToken(token),
@@ -56,7 +57,7 @@ func (g Invitations) List(ctx context.Context, by access.Actor, ws postern.Works
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return nil, err
 	}
-	return g.db.Invitations.List(ctx, ws, g.time(), maxInvitations)
+	return g.accounts.Invitations.List(ctx, ws, g.time(), maxInvitations)
 }
 
 // Revoke ends an open invitation. Nobody can revoke an invitation to a role higher than
@@ -71,7 +72,7 @@ func (g Invitations) Revoke(
 		s.Owners = 0 // an invitation does not count as the last owner
 		return by.Gives("")(s)
 	}
-	return g.db.Invitations.Revoke(ctx, ws, id, rule, act(by, g.time(), ws, "invitation.revoked", string(id)))
+	return g.accounts.Invitations.Revoke(ctx, ws, id, rule, act(by, g.time(), ws, "invitation.revoked", string(id)))
 }
 
 // JoinLink is what the token of a link at /join opens: an invitation, or the choice of a
@@ -91,18 +92,18 @@ func (l JoinLink) ChoosesPassword() bool { return !l.Known || l.Invitation.ID ==
 // Get finds what a token opens.
 func (g Invitations) Get(ctx context.Context, token string) (l JoinLink, err error) {
 	hash, now := hashToken(token), g.time()
-	u, ok, err := g.db.PasswordLinks.Get(ctx, hash, now)
+	u, ok, err := g.accounts.PasswordLinks.Get(ctx, hash, now)
 	if err != nil || ok {
 		return JoinLink{Email: u.Email, Known: true, user: u}, err
 	}
-	i, ok, err := g.db.Invitations.Get(ctx, hash, now)
+	i, ok, err := g.accounts.Invitations.Get(ctx, hash, now)
 	if err != nil {
 		return l, err
 	}
 	if !ok {
-		return l, store.LinkOver()
+		return l, accounts.LinkOver()
 	}
-	u, _, known, err := g.db.Users.ByEmail(ctx, i.Email)
+	u, _, known, err := g.accounts.Users.ByEmail(ctx, i.Email)
 	return JoinLink{Email: i.Email, Known: known, Invitation: i, user: u}, err
 }
 
@@ -136,11 +137,11 @@ func (g Invitations) Join(
 			Subject: string(l.user.ID),
 			Address: address,
 		}
-		l.user.Epoch, err = g.db.PasswordLinks.Use(ctx, hashToken(token), l.user.ID, hash, act)
+		l.user.Epoch, err = g.accounts.PasswordLinks.Use(ctx, hashToken(token), l.user.ID, hash, act)
 		return l.user, "", err
 	}
 	u := postern.User{ID: postern.NewUserID(), Email: l.Email, CreatedAt: now}
-	return u, l.Invitation.WorkspaceID, g.db.Invitations.Join(ctx, store.Join{
+	return u, l.Invitation.WorkspaceID, g.accounts.Invitations.Join(ctx, accounts.Join{
 		TokenHash: hashToken(token), User: u, PasswordHash: hash,
 		Act: store.Act{At: now, UserID: u.ID, Act: "invitation.accepted", Address: address},
 	})
@@ -161,7 +162,7 @@ func (g Invitations) JoinAs(ctx context.Context, self access.Self, token string)
 		)
 	}
 	act := store.Act{At: g.time(), UserID: self.ID, Act: "invitation.accepted", Address: self.Address}
-	return l.Invitation.WorkspaceID, g.db.Invitations.Join(
-		ctx, store.Join{TokenHash: hashToken(token), User: l.user, Act: act},
+	return l.Invitation.WorkspaceID, g.accounts.Invitations.Join(
+		ctx, accounts.Join{TokenHash: hashToken(token), User: l.user, Act: act},
 	)
 }

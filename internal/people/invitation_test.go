@@ -10,6 +10,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/gateway"
 	"postern/internal/postern"
+	"postern/internal/store/accounts"
 )
 
 // office is a workspace with its owner.
@@ -55,7 +56,7 @@ func (o office) hire(email string, role postern.Role) access.Actor {
 
 func (o office) as(u postern.User) access.Actor {
 	o.t.Helper()
-	m, err := o.db.Members.Get(o.t.Context(), o.ws, u.ID)
+	m, err := accounts.Of(o.db).Members.Get(o.t.Context(), o.ws, u.ID)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bob, _, _, err := g.db.Users.ByEmail(t.Context(), "bob@example.com")
+		bob, _, _, err := g.accounts.Users.ByEmail(t.Context(), "bob@example.com")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func TestT17TwentyBrowsersMakeOneMember(t *testing.T) {
 		); err != nil {
 			t.Fatal(err)
 		}
-		eve, _, _, err := g.db.Users.ByEmail(t.Context(), "eve@example.com")
+		eve, _, _, err := g.accounts.Users.ByEmail(t.Context(), "eve@example.com")
 		if err != nil {
 			t.Fatal(err)
 		}

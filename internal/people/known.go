@@ -27,7 +27,7 @@ func (g SignIns) Remember(
 	if err := self.Needs(); err != nil {
 		return "", 0, err
 	}
-	u, _, _, err := g.db.Users.Get(ctx, self.ID)
+	u, _, _, err := g.accounts.Users.Get(ctx, self.ID)
 	if err != nil {
 		return "", 0, err
 	}
@@ -54,7 +54,7 @@ func (g SignIns) IsKnown(ctx context.Context, self access.Self, cookie string) (
 	if err := self.Needs(); err != nil {
 		return false, err
 	}
-	u, _, _, err := g.db.Users.Get(ctx, self.ID)
+	u, _, _, err := g.accounts.Users.Get(ctx, self.ID)
 	return err == nil && g.browser(cookie, u.Email) != "", err
 }
 

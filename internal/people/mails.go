@@ -7,6 +7,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 	"postern/internal/throttle"
 )
 
@@ -53,8 +54,8 @@ func (g PasswordLinks) Forgot(ctx context.Context, address, email string) (strin
 // must not tell which.
 func (g PasswordLinks) ByMail(ctx context.Context, address, email string) (token string, err error) {
 	token, now := seal.NewToken(), g.time()
-	l := store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
-	made, err := g.db.PasswordLinks.Ask(
+	l := accounts.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(mailTime)}
+	made, err := g.accounts.PasswordLinks.Ask(
 		ctx, email, l, store.Act{At: now, Act: "user.password-mailed", Address: address},
 	)
 	if err != nil || !made {

@@ -7,7 +7,7 @@ import (
 
 	"postern/internal/access"
 	"postern/internal/postern"
-	"postern/internal/store"
+	"postern/internal/store/accounts"
 )
 
 // List lists the members of a workspace in the order in which they joined, at most the first
@@ -19,7 +19,7 @@ func (g Members) List(ctx context.Context, by access.Actor, ws postern.Workspace
 	if _, err := g.db.Workspaces.Get(ctx, ws); err != nil {
 		return nil, err
 	}
-	return g.db.Members.List(ctx, ws, maxMembers)
+	return g.accounts.Members.List(ctx, ws, maxMembers)
 }
 
 // ChangeRole changes the role of a member. Members need the role admin, and cannot give or
@@ -33,7 +33,7 @@ func (g Members) ChangeRole(
 	if err := checkRole(role); err != nil {
 		return err
 	}
-	return g.db.Members.SetRole(
+	return g.accounts.Members.SetRole(
 		ctx, ws, id, role, by.Gives(role), act(by, g.time(), ws, "member.made-"+string(role), string(id)),
 	)
 }
@@ -51,7 +51,7 @@ func (g Members) Remove(
 	if err := by.Needs(ws, postern.Admin); err != nil {
 		return err
 	}
-	return g.db.Members.Remove(ctx, store.Removal{
+	return g.accounts.Members.Remove(ctx, accounts.Removal{
 		WorkspaceID: ws, UserID: id, RevokeKeys: in.RevokeKeys, Rule: by.Gives(""),
 		Act: act(by, g.time(), ws, "member.removed", string(id)),
 	})

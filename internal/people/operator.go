@@ -9,6 +9,7 @@ import (
 	"postern/internal/paging"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 )
 
 // Actor returns the actor for a person on the operators' pages. For everybody else these
@@ -17,7 +18,7 @@ func (g Operators) Actor(ctx context.Context, self access.Self) (access.Actor, e
 	if err := self.Needs(); err != nil {
 		return access.Actor{}, err
 	}
-	u, _, ok, err := g.db.Users.Get(ctx, self.ID)
+	u, _, ok, err := g.accounts.Users.Get(ctx, self.ID)
 	if err == nil && (!ok || !u.Operator) {
 		err = access.NoPage()
 	}
@@ -49,7 +50,7 @@ func (g Operators) Set(ctx context.Context, by access.Actor, in OperatorChange) 
 	if in.Remove {
 		name = "user.no-operator"
 	}
-	return g.db.Users.SetOperator(ctx, email, !in.Remove, act(by, g.time(), "", name, ""))
+	return g.accounts.Users.SetOperator(ctx, email, !in.Remove, act(by, g.time(), "", name, ""))
 }
 
 // User shows operators one user and the user's second factors.
@@ -59,7 +60,7 @@ func (g Operators) User(
 	if err := by.NeedsOperator(); err != nil {
 		return u, f, err
 	}
-	u, _, ok, err := g.db.Users.Get(ctx, id)
+	u, _, ok, err := g.accounts.Users.Get(ctx, id)
 	if err == nil && !ok {
 		err = postern.Errorf(postern.NotFound, "there is no such user")
 	}
@@ -71,7 +72,7 @@ func (g Operators) User(
 }
 
 // Person is a user as shown to operators.
-type Person = store.Person
+type Person = accounts.Person
 
 // Users lists to operators the users whose email address contains a text. A page may be
 // short although there is a next one.
@@ -89,7 +90,7 @@ func (g Operators) Users(
 	if err != nil {
 		return paging.List[Person]{}, err
 	}
-	f, err := g.db.Users.List(
+	f, err := g.accounts.Users.List(
 		ctx, strings.ToLower(strings.TrimSpace(text)), namesShown,
 		store.Page{After: string(after), Limit: sp.Limit - 1},
 	)

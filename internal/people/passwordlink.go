@@ -6,7 +6,7 @@ import (
 	"postern/internal/access"
 	"postern/internal/postern"
 	"postern/internal/seal"
-	"postern/internal/store"
+	"postern/internal/store/accounts"
 )
 
 // NewUser describes a user whom an operator adds to a workspace.
@@ -34,7 +34,7 @@ func (g Users) Create(
 		return u, "", err
 	}
 	token, now := seal.NewToken(), g.time()
-	u, linked, err := g.db.Users.Create(ctx, store.NewUser{
+	u, linked, err := g.accounts.Users.Create(ctx, accounts.NewUser{
 		User: postern.User{
 			ID:        postern.NewUserID(),
 			Email:     email,
@@ -64,7 +64,7 @@ func (g PasswordLinks) ResetByPassword(
 	if err := by.NeedsOperator(); err != nil {
 		return u, "", err
 	}
-	u, _, ok, err := g.db.Users.Get(ctx, id)
+	u, _, ok, err := g.accounts.Users.Get(ctx, id)
 	if err == nil && !ok {
 		err = postern.Errorf(postern.NotFound, "there is no such user")
 	}
@@ -99,10 +99,10 @@ func (g PasswordLinks) reset(
 		name = "user.password-reset-alone"
 	}
 	token, now := seal.NewToken(), g.time()
-	u, err = g.db.PasswordLinks.Set(
+	u, err = g.accounts.PasswordLinks.Set(
 		ctx,
 		email,
-		store.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: alone},
+		accounts.PasswordLink{TokenHash: hashToken(token), ExpiresAt: now.Add(joinTime), Alone: alone},
 		act(by, now, "", name, ""),
 	)
 	return u, token, err

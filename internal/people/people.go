@@ -12,6 +12,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 	"postern/internal/throttle"
 )
 
@@ -48,10 +49,11 @@ type (
 
 // core is shared by all nouns.
 type core struct {
-	db      *store.Store
-	box     *seal.Box
-	cursors paging.Cursors
-	now     func() time.Time
+	db       *store.Store
+	accounts accounts.Tables
+	box      *seal.Box
+	cursors  paging.Cursors
+	now      func() time.Time
 
 	hashing *hashing
 	logins  *loginThrottle
@@ -85,7 +87,8 @@ type Options struct {
 func New(opts Options) *People {
 	passkeys, noPasskeys := factor.NewPasskeys(opts.BaseURL)
 	c := &core{
-		db: opts.DB, box: opts.Box, cursors: paging.Cursors{Box: opts.Box}, now: time.Now,
+		db: opts.DB, accounts: accounts.Of(opts.DB), box: opts.Box,
+		cursors: paging.Cursors{Box: opts.Box}, now: time.Now,
 		hashing: newHashing(opts.PasswordMemory), logins: newLoginThrottle(), signOns: throttle.PerHour(signOnStarts),
 		mails: newMails(), passkeys: passkeys, noPasskeys: noPasskeys,
 		checkURL: opts.CheckURL, testAlert: opts.TestAlert, alertTests: throttle.PerHour(alertTests),

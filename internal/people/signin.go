@@ -4,33 +4,33 @@ import (
 	"context"
 
 	"postern/internal/access"
-	"postern/internal/store"
+	"postern/internal/store/accounts"
 )
 
 // SignIn is the login session of a browser. Its token is a hash of the one in the
 // browser's cookie.
-type SignIn = store.SignIn
+type SignIn = accounts.SignIn
 
 // Create stores a new login session. It is refused if all sessions of its user were ended
 // after the password was checked.
 func (g SignIns) Create(ctx context.Context, s SignIn) error {
-	return g.db.SignIns.Create(ctx, s)
+	return g.accounts.SignIns.Create(ctx, s)
 }
 
 // Update stores the data of a login session. A session that another request has ended
 // stays ended.
 func (g SignIns) Update(ctx context.Context, s SignIn) error {
-	return g.db.SignIns.Update(ctx, s)
+	return g.accounts.SignIns.Update(ctx, s)
 }
 
 // Get finds a login session; ok is false if it has ended.
 func (g SignIns) Get(ctx context.Context, token string) (s SignIn, ok bool, err error) {
-	return g.db.SignIns.Get(ctx, token, g.time())
+	return g.accounts.SignIns.Get(ctx, token, g.time())
 }
 
 // End ends a login session.
 func (g SignIns) End(ctx context.Context, token string) error {
-	return g.db.SignIns.End(ctx, token)
+	return g.accounts.SignIns.End(ctx, token)
 }
 
 // List lists the person's login sessions.
@@ -38,7 +38,7 @@ func (g SignIns) List(ctx context.Context, self access.Self) (list []SignIn, err
 	if err := self.Needs(); err != nil {
 		return nil, err
 	}
-	return g.db.SignIns.List(ctx, self.ID, g.time(), maxSessions)
+	return g.accounts.SignIns.List(ctx, self.ID, g.time(), maxSessions)
 }
 
 // EndOthers ends all login sessions of the person except this one.
@@ -55,5 +55,5 @@ func (g SignIns) endAll(ctx context.Context, self access.Self, but string) error
 	if err := self.Needs(); err != nil {
 		return err
 	}
-	return g.db.SignIns.EndAll(ctx, self.ID, but, userAct(g.time(), self, "user.signed-out-everywhere"))
+	return g.accounts.SignIns.EndAll(ctx, self.ID, but, userAct(g.time(), self, "user.signed-out-everywhere"))
 }

@@ -78,7 +78,7 @@ func TestSessionsThatHaveEndedAreRemoved(t *testing.T) {
 		); err != nil {
 			t.Fatal(err)
 		}
-		list, err := g.db.SignIns.List(t.Context(), u.ID, 0, 10)
+		list, err := g.accounts.SignIns.List(t.Context(), u.ID, 0, 10)
 		if err != nil || len(list) != 1 || list[0].TokenHash != "open" {
 			t.Errorf("kept are %+v, %v", list, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"postern/internal/postern"
 	"postern/internal/seal"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 )
 
 // OpenSetUp generates the token of a set-up link, which replaces an earlier one; it is ""
@@ -22,7 +23,7 @@ func (g Users) OpenSetUp(ctx context.Context, by access.Actor) (token string, er
 		return "", err
 	}
 	token = seal.NewToken()
-	ok, err := g.db.Users.SetSetUpToken(ctx, hashToken(token))
+	ok, err := g.accounts.Users.SetSetUpToken(ctx, hashToken(token))
 	if err != nil || !ok {
 		return "", err
 	}
@@ -45,7 +46,7 @@ func (g Users) CheckSetUp(ctx context.Context, token string) error {
 
 // IsSetUpOpen tells whether a token is the one of the set-up link.
 func (g Users) IsSetUpOpen(ctx context.Context, token string) (bool, error) {
-	hash, err := g.db.Users.SetUpToken(ctx)
+	hash, err := g.accounts.Users.SetUpToken(ctx)
 	return hash != "" && hash == hashToken(token), err
 }
 
@@ -93,8 +94,8 @@ func (g Users) SetUp(ctx context.Context, token, address string, in SetUp) (post
 		Subject:     string(u.ID),
 		Address:     address,
 	}
-	return u, g.db.Users.SetUp(
-		ctx, store.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act},
+	return u, g.accounts.Users.SetUp(
+		ctx, accounts.SetUp{TokenHash: hashToken(token), User: u, PasswordHash: hash, Workspace: ws, Act: act},
 	)
 }
 
@@ -139,7 +140,7 @@ func (g Users) SignIn(ctx context.Context, in Credentials) (postern.User, error)
 	if err := g.logins.take(ctx, try); err != nil {
 		return postern.User{}, err
 	}
-	u, hash, _, err := g.db.Users.ByEmail(ctx, email)
+	u, hash, _, err := g.accounts.Users.ByEmail(ctx, email)
 	if err != nil {
 		return postern.User{}, err
 	}
@@ -161,7 +162,7 @@ func (g Users) renew(ctx context.Context, p place, id postern.UserID, password, 
 	if err != nil || renewed == "" {
 		return err
 	}
-	return g.db.Users.RenewHash(ctx, id, hash, renewed)
+	return g.accounts.Users.RenewHash(ctx, id, hash, renewed)
 }
 
 // queue is where the attempt waits for its password to be hashed.
@@ -224,7 +225,7 @@ func (g Users) reenter(
 	if err := g.logins.take(ctx, attempt{address: address, account: g.logins.again(id)}); err != nil {
 		return u, "", err
 	}
-	u, hash, ok, err := g.db.Users.Get(ctx, id)
+	u, hash, ok, err := g.accounts.Users.Get(ctx, id)
 	if err != nil {
 		return u, "", err
 	}
@@ -253,7 +254,7 @@ func (g Users) setPassword(
 	if err != nil {
 		return u, err
 	}
-	u.Epoch, err = g.db.Users.SetPassword(
+	u.Epoch, err = g.accounts.Users.SetPassword(
 		ctx,
 		u.ID,
 		before,
@@ -268,7 +269,7 @@ func (g Members) Memberships(ctx context.Context, self access.Self) ([]postern.M
 	if err := self.Needs(); err != nil {
 		return nil, err
 	}
-	return g.db.Members.Memberships(ctx, self.ID, store.Page{Limit: MenuSize})
+	return g.accounts.Members.Memberships(ctx, self.ID, store.Page{Limit: MenuSize})
 }
 
 // AllMemberships lists the workspaces of a person page by page.
@@ -283,7 +284,7 @@ func (g Members) AllMemberships(
 	if err != nil {
 		return paging.List[postern.Member]{}, err
 	}
-	rows, err := g.db.Members.Memberships(ctx, self.ID, sp)
+	rows, err := g.accounts.Members.Memberships(ctx, self.ID, sp)
 	return paging.Cut(
 		g.cursors, own, "workspaces", rows, sp.Limit, func(m postern.Member) string { return string(m.WorkspaceID) },
 	), err
@@ -298,7 +299,7 @@ func (g Members) Caller(ctx context.Context, self access.Self, ws postern.Worksp
 	if err := self.Needs(); err != nil {
 		return access.Caller{}, err
 	}
-	m, err := g.db.Members.Get(ctx, ws, self.ID)
+	m, err := g.accounts.Members.Get(ctx, ws, self.ID)
 	if err != nil {
 		return access.Caller{}, err
 	}
@@ -321,6 +322,6 @@ func (g Users) Email(ctx context.Context, self access.Self) (string, error) {
 	if err := self.Needs(); err != nil {
 		return "", err
 	}
-	u, _, _, err := g.db.Users.Get(ctx, self.ID)
+	u, _, _, err := g.accounts.Users.Get(ctx, self.ID)
 	return u.Email, err
 }

@@ -386,7 +386,7 @@ func TestT16HashOfAnEarlierReleaseIsReplaced(t *testing.T) {
 		g.Users.hashing.params.Iterations++
 		u, _ := first(t, g)
 		g.Users.hashing.params = today
-		_, before, _, err := g.Users.db.Users.Get(t.Context(), u.ID)
+		_, before, _, err := g.Users.accounts.Users.Get(t.Context(), u.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestT16HashOfAnEarlierReleaseIsReplaced(t *testing.T) {
 			if (signed == nil) != (try.password == goodPassword) {
 				t.Fatalf("the sign-in with %q is answered %v", try.password, signed)
 			}
-			_, after, _, err := g.Users.db.Users.Get(t.Context(), u.ID)
+			_, after, _, err := g.Users.accounts.Users.Get(t.Context(), u.ID)
 			if err != nil || (after != before) != try.renewed {
 				t.Errorf("after %q the hash is %s, before %s (%v)", try.password, after, before, err)
 			}

@@ -1,35 +1,14 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"postern/internal/postern"
 )
-
-// addUser adds a user who owns the workspaces.
-func addUser(t *testing.T, db *Store, email string, workspaces ...postern.WorkspaceID) postern.User {
-	t.Helper()
-	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
-	err := db.db.Do(t.Context(), opFunc(func(t *tx) error { return insertUser(t, u, "hash") }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ws := range workspaces {
-		if err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
-			return insertMember(t, ws, u, postern.Owner,
-				testNow)
-		})); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return u
-}
 
 func TestFiguresOfTheServerAreThoseOfItsRows(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
@@ -121,7 +100,14 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		}
 		queue(t, db, newDevice(t, db, ids[1], postern.Connected))
 		newDevice(t, db, ids[1], postern.Unlinked)
-		addUser(t, db, "ada@example.com", ids[1], ids[2])
+		if err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
+			return errors.Join(
+				t.Exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ('usr_1', 'ada@example.com', '', 1)`),
+				t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ('usr_1', $1, 'owner', 1),
+					('usr_1', $2, 'owner', 1)`, ids[1], ids[2]))
+		})); err != nil {
+			t.Fatal(err)
+		}
 		for text, want := range map[string]string{
 			"": "0 1 2 3", "ACME": "0 2", "%": "0", "_": "2", `\`: "3",
 			"ÄRZTE": "1",
@@ -151,7 +137,7 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 	})
 }
 
-// A text is searched in a bounded part of the workspaces, or of the users, for each page.
+// A text is searched in a bounded part of the workspaces for each page.
 func TestTextIsSearchedInABoundedPart(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, on engine) {
 		db := on.open(t)
@@ -160,8 +146,7 @@ func TestTextIsSearchedInABoundedPart(t *testing.T) {
 			for i := range textScan + 10 {
 				name := fmt.Sprintf("w%05d", i)
 				ws := postern.Workspace{ID: postern.WorkspaceID(name), Name: name, Plan: "free", CreatedAt: testNow}
-				u := postern.User{ID: postern.UserID(name), Email: name + "@example.com", CreatedAt: testNow}
-				if err := errors.Join(InsertWorkspace(t, ws), insertUser(t, u, "hash")); err != nil {
+				if err := InsertWorkspace(t, ws); err != nil {
 					return err
 				}
 			}
@@ -177,112 +162,6 @@ func TestTextIsSearchedInABoundedPart(t *testing.T) {
 		w, err = db.Workspaces.WithUsage(t.Context(), "", last, Page{After: w.Last, Limit: 5})
 		if err != nil || len(w.List) != 1 || w.More {
 			t.Errorf("the second page has %d workspaces, more %t, %v", len(w.List), w.More, err)
-		}
-		u, err := db.Users.List(t.Context(), last, 1, Page{Limit: 5})
-		if err != nil || len(u.List) != 0 || !u.More {
-			t.Fatalf("the first page has %d users, more %t, %v", len(u.List), u.More, err)
-		}
-		u, err = db.Users.List(t.Context(), last, 1, Page{After: u.Last, Limit: 5})
-		if err != nil || len(u.List) != 1 || u.More {
-			t.Errorf("the second page has %d users, more %t, %v", len(u.List), u.More, err)
-		}
-	})
-}
-
-func TestPersonsAreListedWithTheirWorkspaces(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, on engine) {
-		db := on.open(t)
-		a, b := newWorkspace(t, db), newWorkspace(t, db)
-		ada := addUser(t, db, "ada@example.com", a, b)
-		addUser(t, db, "bob_b@example.com")
-		for i := range 3 {
-			at := testNow.Add(time.Duration(i) * time.Minute)
-			if err := db.Audit.Record(t.Context(),
-				Act{
-					At: at, UserID: ada.ID,
-					Act: []string{
-						"user.signed-in", "user.signed-in",
-						"user.password-changed",
-					}[i],
-					Subject: string(ada.ID),
-				}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		f, err := db.Users.List(t.Context(), "", 1, Page{Limit: 9})
-		list := f.List
-		if err != nil || f.More || len(list) != 2 {
-			t.Fatalf("there are %+v, %v", list, err)
-		}
-		if p := list[0]; p.ID != ada.ID || p.Workspaces != 2 || !slices.Equal(p.Names, []string{"acme"}) ||
-			p.SignedIn != testNow.Add(time.Minute) || p.Second || !p.Chosen || p.Operator {
-			t.Errorf("the first is %+v", p)
-		}
-		if p := list[1]; p.Workspaces != 0 || p.Names != nil || p.SignedIn != 0 {
-			t.Errorf("the second is %+v", p)
-		}
-		for text, want := range map[string]int{"example": 2, "_": 1, "%": 0} {
-			if f, err := db.Users.List(t.Context(), text, 1, Page{Limit: 9}); err != nil || len(f.List) != want {
-				t.Errorf("%q finds %+v, %v", text, f.List, err)
-			}
-		}
-		if f, err := db.Users.List(t.Context(), "", 1, Page{After: "ada@example.com", Limit: 1}); err != nil ||
-			len(f.List) != 1 || f.List[0].Email != "bob_b@example.com" {
-			t.Errorf("after the first come %+v, %v", f.List, err)
-		}
-	})
-}
-
-// An operator's change is refused when the right is withdrawn before the transaction of the
-// change.
-func TestWhoIsNoOperatorAnyMoreChangesNothing(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, on engine) {
-		db := on.open(t)
-		ctx, ws := t.Context(), newWorkspace(t, db)
-		ada := addUser(t, db, "ada@example.com")
-		flip := func(on bool) {
-			for range 2 { // the second changes nothing
-				u, err := db.Users.SetOperator(ctx, ada.Email, on,
-					Act{At: testNow, Act: fmt.Sprint("user.operator-",
-						on)})
-				if err != nil || u.Operator != on {
-					t.Fatalf("an operator: %v, %v", u.Operator, err)
-				}
-			}
-		}
-		act := Act{At: testNow, UserID: ada.ID, WorkspaceID: ws, Act: "workspace.changed"}
-		link := PasswordLink{TokenHash: "h", ExpiresAt: testNow}
-		all := map[string]func(context.Context) error{
-			"plan": func(ctx context.Context) error {
-				return db.Workspaces.SetPlan(ctx, ws, postern.Plan{Name: "pro"}, testNow, act)
-			},
-			"limits": func(ctx context.Context) error {
-				_, err := db.Workspaces.ChangeLimits(ctx, ws, postern.Limits{}, testNow, act)
-				return err
-			},
-			"new": func(ctx context.Context) error {
-				return db.Workspaces.Create(ctx, postern.Workspace{ID: postern.NewWorkspaceID()}, act)
-			},
-			"link": func(ctx context.Context) error { _, err := db.PasswordLinks.Set(ctx, ada.Email, link, act); return err },
-		}
-		flip(true)
-		for name, do := range all {
-			if err := do(ctx); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		flip(false)
-		for name, do := range all {
-			if err := do(ctx); postern.ReasonOf(err) != postern.NotFound {
-				t.Errorf("%s without the right: %v", name, err)
-			}
-		}
-		if n := count(t, db, `SELECT count(*) FROM audit`); n != 6 {
-			t.Errorf("%d acts are written down, want 6", n)
-		}
-		if _, err := db.Users.SetOperator(ctx, "eve@example.com", true,
-			Act{}); postern.ReasonOf(err) != postern.NotFound {
-			t.Errorf("somebody who is not there: %v", err)
 		}
 	})
 }

@@ -48,35 +48,28 @@ import (
 type Store struct {
 	*core
 
-	Audit         Audit
-	Blobs         Blobs
-	Chats         Chats
-	Deliveries    Deliveries
-	Devices       Devices
-	Endpoints     Endpoints
-	Events        Events
-	Factors       Factors
-	Hours         Hours
-	Idempotency   Idempotency
-	Identities    Identities
-	Invitations   Invitations
-	Keys          Keys
-	LinkPages     LinkPages
-	Links         Links
-	Media         Media
-	Members       Members
-	Messages      Messages
-	Nodes         Nodes
-	Outbox        Outbox
-	PasswordLinks PasswordLinks
-	Replays       Replays
-	SessionKeys   SessionKeys
-	Settings      Settings
-	SignIns       SignIns
-	System        System
-	Usage         Usage
-	Users         Users
-	Workspaces    Workspaces
+	Audit       Audit
+	Blobs       Blobs
+	Chats       Chats
+	Deliveries  Deliveries
+	Devices     Devices
+	Endpoints   Endpoints
+	Events      Events
+	Hours       Hours
+	Idempotency Idempotency
+	Keys        Keys
+	LinkPages   LinkPages
+	Links       Links
+	Media       Media
+	Messages    Messages
+	Nodes       Nodes
+	Outbox      Outbox
+	Replays     Replays
+	SessionKeys SessionKeys
+	Settings    Settings
+	System      System
+	Usage       Usage
+	Workspaces  Workspaces
 }
 
 // core is what all nouns share.
@@ -94,35 +87,28 @@ func (c *core) exists(ctx context.Context, query string, args ...any) func() (bo
 
 // The nouns. Each one has the operations and statements of its own tables.
 type (
-	Audit         struct{ *core } // what people did
-	Blobs         struct{ *core } // the stored bytes of files, once for each content
-	Chats         struct{ *core } // the chats of a device
-	Deliveries    struct{ *core } // of events to webhook endpoints
-	Devices       struct{ *core } // linked accounts
-	Endpoints     struct{ *core } // webhook endpoints
-	Events        struct{ *core } // the log of events
-	Factors       struct{ *core } // second factors of a user
-	Hours         struct{ *core } // hourly counters of messages and attempts
-	Idempotency   struct{ *core } // responses to idempotent requests
-	Identities    struct{ *core } // accounts at an OpenID provider
-	Invitations   struct{ *core } // to a workspace
-	Keys          struct{ *core } // API keys
-	LinkPages     struct{ *core } // pages that show a link code
-	Links         struct{ *core } // attempts to link a device
-	Media         struct{ *core } // files that were uploaded or received
-	Members       struct{ *core } // users of a workspace
-	Messages      struct{ *core } // in both directions
-	Nodes         struct{ *core } // servers that share the database, and what they own
-	Outbox        struct{ *core } // messages that wait to be sent
-	PasswordLinks struct{ *core } // links by which a password is set
-	Replays       struct{ *core } // of a part of the event log to an endpoint
-	SessionKeys   struct{ *core } // keys of a device's session with the network
-	Settings      struct{ *core } // values of the whole installation
-	SignIns       struct{ *core } // login sessions of browsers
-	System        struct{ *core } // figures for operators
-	Usage         struct{ *core } // what a workspace has used of its plan
-	Users         struct{ *core } // people who can sign in
-	Workspaces    struct{ *core } // tenants
+	Audit       struct{ *core } // what people did
+	Blobs       struct{ *core } // the stored bytes of files, once for each content
+	Chats       struct{ *core } // the chats of a device
+	Deliveries  struct{ *core } // of events to webhook endpoints
+	Devices     struct{ *core } // linked accounts
+	Endpoints   struct{ *core } // webhook endpoints
+	Events      struct{ *core } // the log of events
+	Hours       struct{ *core } // hourly counters of messages and attempts
+	Idempotency struct{ *core } // responses to idempotent requests
+	Keys        struct{ *core } // API keys
+	LinkPages   struct{ *core } // pages that show a link code
+	Links       struct{ *core } // attempts to link a device
+	Media       struct{ *core } // files that were uploaded or received
+	Messages    struct{ *core } // in both directions
+	Nodes       struct{ *core } // servers that share the database, and what they own
+	Outbox      struct{ *core } // messages that wait to be sent
+	Replays     struct{ *core } // of a part of the event log to an endpoint
+	SessionKeys struct{ *core } // keys of a device's session with the network
+	Settings    struct{ *core } // values of the whole installation
+	System      struct{ *core } // figures for operators
+	Usage       struct{ *core } // what a workspace has used of its plan
+	Workspaces  struct{ *core } // tenants
 )
 
 //go:embed migrations/*/*.sql
@@ -179,13 +165,10 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	return &Store{
 		core: c, Audit: Audit{c}, Blobs: Blobs{c}, Chats: Chats{c}, Deliveries: Deliveries{c}, Devices: Devices{c},
-		Endpoints: Endpoints{c},
-		Events:    Events{c}, Factors: Factors{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Identities: Identities{c},
-		Invitations: Invitations{c}, Keys: Keys{c}, LinkPages: LinkPages{c}, Links: Links{c}, Members: Members{c},
-		Media:    Media{c},
-		Messages: Messages{c}, Nodes: Nodes{c}, Outbox: Outbox{c}, PasswordLinks: PasswordLinks{c}, Replays: Replays{c},
-		SessionKeys: SessionKeys{c}, Settings: Settings{c}, SignIns: SignIns{c}, System: System{c}, Usage: Usage{c},
-		Users: Users{c}, Workspaces: Workspaces{c},
+		Endpoints: Endpoints{c}, Events: Events{c}, Hours: Hours{c}, Idempotency: Idempotency{c}, Keys: Keys{c},
+		LinkPages: LinkPages{c}, Links: Links{c}, Media: Media{c}, Messages: Messages{c}, Nodes: Nodes{c},
+		Outbox: Outbox{c}, Replays: Replays{c}, SessionKeys: SessionKeys{c}, Settings: Settings{c}, System: System{c},
+		Usage: Usage{c}, Workspaces: Workspaces{c},
 	}, nil
 }
 
@@ -458,8 +441,8 @@ func idsOf(list []oldRow) (ids []string) {
 }
 
 // One group of writes is committed at a time: one process writes a database, or several servers
-// write in turn (docs/decisions/0040-servers-write-in-turn.md). Each place in this package that
-// relies on it has a comment with the words "Single writer:". They are of five kinds:
+// write in turn (docs/decisions/0040-servers-write-in-turn.md). Each place in this package, and in
+// those over it, that relies on it has a comment with the words "Single writer:". They are of five kinds:
 //
 //   - order: positions, numbers and sequences grow in the order of commit. A reader that
 //     follows a position never misses an event that commits later, and max(position) is the

@@ -13,6 +13,7 @@ import (
 	"postern/internal/db/dbtest"
 	"postern/internal/postern"
 	"postern/internal/store"
+	"postern/internal/store/accounts"
 	"postern/internal/store/alerts"
 	"postern/internal/store/migrated"
 )
@@ -84,7 +85,7 @@ func TestMembersWhoAreTold(t *testing.T) {
 		if !slices.Equal(mails["ws_1"], []string{"ada@example.com"}) || len(mails) != 1 {
 			t.Errorf("mails go to %v", mails)
 		}
-		check(t, s.Members.Remove(t.Context(), store.Removal{
+		check(t, accounts.Of(s).Members.Remove(t.Context(), accounts.Removal{
 			WorkspaceID: "ws_1", UserID: "usr_1", Rule: anybody, Act: store.Act{At: s.Now(), WorkspaceID: "ws_1", Act: "member.removed"},
 		}))
 		wrong(table.WrongWhereTold, 0)

@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/db"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // TOTP is the authenticator app of a user.
@@ -48,7 +49,7 @@ type NewFactor struct {
 	UserID   postern.UserID
 	Recovery []string // the hashes of new recovery codes, for a user who has no factor yet
 	But      string   // the hash of the token of the login session that stays
-	Act      Act
+	Act      store.Act
 }
 
 func (o NewFactor) apply(t *db.Tx) (recovery bool, err error) {
@@ -161,7 +162,7 @@ func (s Factors) UsePasskey(ctx context.Context, p Passkey) (ok bool, err error)
 }
 
 // Remove removes a passkey of a user, or the authenticator app when passkey is "".
-func (s Factors) Remove(ctx context.Context, id postern.UserID, passkey string, act Act) error {
+func (s Factors) Remove(ctx context.Context, id postern.UserID, passkey string, act store.Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		query, args := `DELETE FROM totp WHERE user_id = $1`, []any{id}
 		if passkey != "" {
@@ -197,7 +198,7 @@ func (s Factors) RecoveryCodes(ctx context.Context, id postern.UserID) (n int, e
 }
 
 // SetRecoveryCodes replaces the recovery codes of a user.
-func (s Factors) SetRecoveryCodes(ctx context.Context, id postern.UserID, hashes []string, act Act) error {
+func (s Factors) SetRecoveryCodes(ctx context.Context, id postern.UserID, hashes []string, act store.Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return errors.Join(setRecoveryCodes(t, id, hashes), removeRecovery(t, id), act.Record(t))
 	}))
@@ -212,7 +213,9 @@ func setRecoveryCodes(t *db.Tx, id postern.UserID, hashes []string) error {
 }
 
 // UseRecoveryCode uses a recovery code up; ok is false when the user has no such code.
-func (s Factors) UseRecoveryCode(ctx context.Context, id postern.UserID, hash string, act Act) (ok bool, err error) {
+func (s Factors) UseRecoveryCode(
+	ctx context.Context, id postern.UserID, hash string, act store.Act,
+) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`DELETE FROM recovery_code WHERE user_id = $1 AND hash = $2`, id, hash)
 		if err != nil || n == 0 {
@@ -232,7 +235,7 @@ type NewUser struct {
 	TokenHash   string
 	ExpiresAt   postern.Time // of the link
 	Existing    bool         // an existing account with a password may be added
-	Act         Act
+	Act         store.Act
 }
 
 // Create adds a user to a workspace and returns the user. An existing user with the same
@@ -240,7 +243,7 @@ type NewUser struct {
 // by the link.
 func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		if _, err := ReadWorkspace(t, o.WorkspaceID); err != nil {
+		if _, err := store.ReadWorkspace(t, o.WorkspaceID); err != nil {
 			return err
 		}
 		there, hash, known, err := userByEmail(t, o.User.Email)
@@ -256,7 +259,7 @@ func (s Users) Create(ctx context.Context, o NewUser) (u postern.User, linked bo
 			return err
 		}
 		linked = hash == "" && identities == 0 // otherwise the account is in use
-		role, err := ReadRole(t, o.WorkspaceID, u.ID)
+		role, err := store.ReadRole(t, o.WorkspaceID, u.ID)
 		switch {
 		case err != nil:
 			return err
@@ -295,7 +298,9 @@ type PasswordLink struct {
 
 // Set replaces the link by which the user with an address may choose a password, on behalf
 // of an operator.
-func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, act Act) (u postern.User, err error) {
+func (s PasswordLinks) Set(
+	ctx context.Context, email string, l PasswordLink, act store.Act,
+) (u postern.User, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var ok bool
 		if u, _, ok, err = userByEmail(t, email); err != nil {
@@ -305,7 +310,7 @@ func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, ac
 			return postern.Errorf(postern.NotFound, "no user has this e-mail address")
 		}
 		act.Subject, l.UserID, l.MadeBy = string(u.ID), u.ID, act.UserID
-		if err := RecordOperatorActs(t, []Act{act}); err != nil {
+		if err := store.RecordOperatorActs(t, []store.Act{act}); err != nil {
 			return err
 		}
 		return savePasswordLink(t, l)
@@ -316,7 +321,7 @@ func (s PasswordLinks) Set(ctx context.Context, email string, l PasswordLink, ac
 // Ask replaces the link by which the user with an address may choose a password, on the
 // user's own request. made is false when nobody has the address, or when an open link that
 // also removes second factors would be replaced.
-func (s PasswordLinks) Ask(ctx context.Context, email string, l PasswordLink, act Act) (made bool, err error) {
+func (s PasswordLinks) Ask(ctx context.Context, email string, l PasswordLink, act store.Act) (made bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		made = false // an earlier run of this function may have been rolled back
 		u, _, ok, err := userByEmail(t, email)
@@ -365,7 +370,7 @@ func (s PasswordLinks) Get(ctx context.Context, tokenHash string,
 // Use sets the password of a user and uses the link up. It ends all login sessions,
 // disconnects all identities, and returns the user's new epoch.
 func (s PasswordLinks) Use(ctx context.Context, tokenHash string, id postern.UserID, passwordHash string,
-	act Act,
+	act store.Act,
 ) (epoch int64, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		alone := 0

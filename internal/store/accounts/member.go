@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"postern/internal/db"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 const memberColumns = `m.user_id, u.email, u.operator, m.workspace_id, w.name, w.time_zone, m.role, m.joined_at
@@ -21,7 +22,7 @@ const membershipsOf = `SELECT ` + memberColumns + ` WHERE m.user_id = $1 AND m.w
 	LIMIT $3 + 0`
 
 // Memberships returns the workspaces that a user belongs to, oldest first.
-func (s Members) Memberships(ctx context.Context, id postern.UserID, p Page) (list []postern.Member, err error) {
+func (s Members) Memberships(ctx context.Context, id postern.UserID, p store.Page) (list []postern.Member, err error) {
 	err = s.db.Rows(ctx, membershipsOf, []any{id, p.After, p.Limit}, func(r *sql.Rows) error {
 		m, err := scanMember(r)
 		list = append(list, m)
@@ -54,7 +55,7 @@ func (s Members) List(ctx context.Context, ws postern.WorkspaceID, limit int) (l
 // SetRole changes the role of a member, and revokes the open invitations by that member
 // which the new role may no longer make.
 func (s Members) SetRole(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, role postern.Role,
-	rule postern.Rule, act Act,
+	rule postern.Rule, act store.Act,
 ) error {
 	return s.change(ctx, ws, id, rule, act, func(t *db.Tx) error {
 		return errors.Join(
@@ -69,7 +70,7 @@ type Removal struct {
 	UserID      postern.UserID
 	RevokeKeys  bool // also revoke the API keys that the user created
 	Rule        postern.Rule
-	Act         Act
+	Act         store.Act
 }
 
 // Remove takes a user out of a workspace, and revokes the open invitations that the user
@@ -78,7 +79,7 @@ func (s Members) Remove(ctx context.Context, o Removal) error {
 	ws, id, act := o.WorkspaceID, o.UserID, o.Act
 	return s.change(ctx, ws, id, o.Rule, act, func(t *db.Tx) error {
 		if o.RevokeKeys {
-			if err := RevokeKeysBy(t, ws, id, act); err != nil {
+			if err := store.RevokeKeysBy(t, ws, id, act); err != nil {
 				return err
 			}
 		}
@@ -90,11 +91,12 @@ func (s Members) Remove(ctx context.Context, o Removal) error {
 	})
 }
 
-func (s Members) change(ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule postern.Rule, act Act,
+func (s Members) change(
+	ctx context.Context, ws postern.WorkspaceID, id postern.UserID, rule postern.Rule, act store.Act,
 	change func(*db.Tx) error,
 ) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		s, err := ReadStanding(t, ws, act.UserID, id)
+		s, err := store.ReadStanding(t, ws, act.UserID, id)
 		if err != nil {
 			return err
 		}
@@ -121,8 +123,8 @@ func revokeInvitationsBy(t *db.Tx, ws postern.WorkspaceID, id postern.UserID, ro
 	return err
 }
 
-func memberCap() Cap {
-	return Cap{
+func memberCap() store.Cap {
+	return store.Cap{
 		Limit: func(c postern.Caps) int { return c.Members },
 		Count: `SELECT count(*) FROM member WHERE workspace_id = $1`,
 		What:  "members", Remedy: "remove one",
@@ -182,14 +184,14 @@ func scanInvitation(s db.Scanner) (i postern.Invitation, err error) {
 // Create adds an invitation, replacing an open one for the same address. When the plan allows
 // no more open invitations or members, it returns a ResourceLimit error.
 func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash string, rule postern.Rule,
-	act Act,
+	act store.Act,
 ) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		u, _, _, err := userByEmail(t, i.Email)
 		if err != nil {
 			return err
 		}
-		s, err := ReadStanding(t, i.WorkspaceID, i.InvitedBy, u.ID)
+		s, err := store.ReadStanding(t, i.WorkspaceID, i.InvitedBy, u.ID)
 		if err != nil {
 			return err
 		}
@@ -217,8 +219,8 @@ func (s Invitations) Create(ctx context.Context, i postern.Invitation, tokenHash
 }
 
 // invitationCap counts the open invitations for other addresses than $2 at the time $3.
-func invitationCap() Cap {
-	return Cap{
+func invitationCap() store.Cap {
+	return store.Cap{
 		Limit: func(c postern.Caps) int { return c.Invitations },
 		Count: `SELECT count(*) FROM invitation WHERE workspace_id = $1 AND email <> $2 AND used_at = 0
 			AND revoked_at = 0 AND expires_at > $3`,
@@ -241,10 +243,10 @@ func (s Invitations) List(ctx context.Context, ws postern.WorkspaceID, now poste
 
 // Revoke ends an open invitation. The rule sees the invitation as a member with its role.
 func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id postern.InvitationID, rule postern.Rule,
-	act Act,
+	act store.Act,
 ) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		s, err := ReadStanding(t, ws, act.UserID, "")
+		s, err := store.ReadStanding(t, ws, act.UserID, "")
 		if err != nil {
 			return err
 		}
@@ -282,9 +284,9 @@ func (s Invitations) Get(ctx context.Context, tokenHash string,
 type Join struct {
 	TokenHash    string
 	User         postern.User
-	PasswordHash string   // of a new user; "" for an existing user or one with an identity
-	Identity     Identity // of a new user without a password; zero otherwise
-	Act          Act      // its workspace is set to that of the invitation
+	PasswordHash string    // of a new user; "" for an existing user or one with an identity
+	Identity     Identity  // of a new user without a password; zero otherwise
+	Act          store.Act // its workspace is set to that of the invitation
 }
 
 // fresh reports whether the user is new.

@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -8,18 +8,16 @@ import (
 	"testing"
 
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 // newUser adds a user with a session, whose token's hash is the user's id.
-func newUser(t *testing.T, db *Store, email, passwordHash string) postern.User {
+func newUser(t *testing.T, s *store.Store, email, passwordHash string) postern.User {
 	t.Helper()
-	u := postern.User{ID: postern.NewUserID(), Email: email, CreatedAt: testNow}
-	err := errors.Join(
-		db.db.Do(t.Context(), opFunc(func(t *tx) error { return insertUser(t, u, passwordHash) })),
-		db.SignIns.Create(t.Context(), SignIn{
-			TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"),
-			ExpiresAt: testNow.Add(1 << 40),
-		}))
+	u := addUser(t, s, email, passwordHash)
+	err := Of(s).SignIns.Create(t.Context(), SignIn{
+		TokenHash: string(u.ID), UserID: u.ID, Data: []byte("{}"), ExpiresAt: testNow.Add(1 << 40),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,18 +25,17 @@ func newUser(t *testing.T, db *Store, email, passwordHash string) postern.User {
 }
 
 func TestIdentityGoesToOneOfManyUsers(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, on engine) {
-		db := on.open(t)
+	onBoth(t, func(t *testing.T, s *store.Store, tables Tables) {
 		i := Identity{Issuer: "https://login.example.com", Subject: "s", CreatedAt: testNow}
 		var wg sync.WaitGroup
 		var added atomic.Int32
 		for n := range 10 {
-			u := newUser(t, db, string(rune('a'+n))+"@example.com", "h")
+			u := newUser(t, s, string(rune('a'+n))+"@example.com", "h")
 			wg.Go(func() {
 				one := i
 				one.UserID = u.ID
-				err := db.Identities.Add(context.WithoutCancel(t.Context()), one, 5, string(u.ID),
-					Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+				err := tables.Identities.Add(context.WithoutCancel(t.Context()), one, 5, string(u.ID),
+					store.Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
 				if err == nil {
 					added.Add(1)
 				} else if postern.ReasonOf(err) != postern.ResourceNotAllowed {
@@ -50,24 +47,23 @@ func TestIdentityGoesToOneOfManyUsers(t *testing.T) {
 		if got := added.Load(); got != 1 {
 			t.Errorf("%d users have it, want 1", got)
 		}
-		if u, ok, err := db.Identities.User(t.Context(), i.Issuer, i.Subject); !ok || err != nil || u.ID == "" {
+		if u, ok, err := tables.Identities.User(t.Context(), i.Issuer, i.Subject); !ok || err != nil || u.ID == "" {
 			t.Errorf("it is found as %v, %v, %v", u, ok, err)
 		}
-		if _, ok, err := db.Identities.User(t.Context(), "https://other.example.com", i.Subject); ok || err != nil {
+		if _, ok, err := tables.Identities.User(t.Context(), "https://other.example.com", i.Subject); ok || err != nil {
 			t.Errorf("another provider's is found: %v, %v", ok, err)
 		}
 	})
 }
 
 func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, on engine) {
-		db := on.open(t)
-		u := newUser(t, db, "a@example.com", "h")
+	onBoth(t, func(t *testing.T, s *store.Store, tables Tables) {
+		u := newUser(t, s, "a@example.com", "h")
 		add := func(subject, session string) error {
-			return db.Identities.Add(t.Context(),
+			return tables.Identities.Add(t.Context(),
 				Identity{Issuer: "i", Subject: subject, UserID: u.ID, CreatedAt: testNow},
 				2,
-				session, Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
+				session, store.Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"})
 		}
 		if err := add("x", "of nobody"); postern.ReasonOf(err) != postern.Unauthorized {
 			t.Errorf("without a session: %v", err)
@@ -78,7 +74,7 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 		if err := add("3", string(u.ID)); postern.ReasonOf(err) != postern.ResourceNotAllowed {
 			t.Errorf("one too many: %v", err)
 		}
-		if list, err := db.Identities.List(t.Context(), u.ID, 10); err != nil || len(list) != 2 {
+		if list, err := tables.Identities.List(t.Context(), u.ID, 10); err != nil || len(list) != 2 {
 			t.Errorf("the user has %v, %v", list, err)
 		}
 	})
@@ -87,21 +83,20 @@ func TestIdentitiesAreBoundedAndNeedASession(t *testing.T) {
 // Without a password an identity cannot be removed; with one it can, and removing it ends
 // the login sessions that it may have opened.
 func TestLastWayInIsNotRemoved(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, on engine) {
-		db := on.open(t)
+	onBoth(t, func(t *testing.T, s *store.Store, tables Tables) {
 		for hash, want := range map[string]postern.Reason{"": postern.ResourceNotAllowed, "h": ""} {
-			u := newUser(t, db, "a"+hash+"@example.com", hash)
+			u := newUser(t, s, "a"+hash+"@example.com", hash)
 			i := Identity{Issuer: "i", Subject: string(u.ID), UserID: u.ID, CreatedAt: testNow}
-			if err := db.Identities.Add(t.Context(), i, 2, string(u.ID),
-				Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"}); err != nil {
+			if err := tables.Identities.Add(t.Context(), i, 2, string(u.ID),
+				store.Act{At: testNow, UserID: u.ID, Act: "user.identity-connected"}); err != nil {
 				t.Fatal(err)
 			}
-			err := db.Identities.Remove(t.Context(), i, "another session",
-				Act{At: testNow, UserID: u.ID, Act: "user.identity-disconnected"})
+			err := tables.Identities.Remove(t.Context(), i, "another session",
+				store.Act{At: testNow, UserID: u.ID, Act: "user.identity-disconnected"})
 			if (err != nil) != (want != "") || err != nil && postern.ReasonOf(err) != want {
 				t.Errorf("with the password %q: %v, want %q", hash, err, want)
 			}
-			_, session, err := db.SignIns.Get(t.Context(), string(u.ID), testNow)
+			_, session, err := tables.SignIns.Get(t.Context(), string(u.ID), testNow)
 			if err != nil || session != (hash == "") {
 				t.Errorf("with the password %q the session goes on: %v, %v", hash, session, err)
 			}

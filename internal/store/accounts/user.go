@@ -1,14 +1,16 @@
-package store
+package accounts
 
 import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"strings"
 
 	"postern/internal/db"
 	"postern/internal/postern"
+	"postern/internal/store"
 )
 
 const setUpToken = "set_up_token" // the name of the setting that holds the hash of the token, in hexadecimal
@@ -20,7 +22,7 @@ type SetUp struct {
 	User         postern.User
 	PasswordHash string
 	Workspace    postern.Workspace
-	Act          Act
+	Act          store.Act
 }
 
 func (o SetUp) apply(t *db.Tx) error {
@@ -34,7 +36,7 @@ func (o SetUp) apply(t *db.Tx) error {
 			"this set-up link was used already or replaced; the server prints the newest one when it starts")
 	}
 	return errors.Join(
-		InsertWorkspace(t, o.Workspace),
+		store.InsertWorkspace(t, o.Workspace),
 		insertUser(t, o.User, o.PasswordHash),
 		t.Exec(`UPDATE users SET operator = 1 WHERE id = $1`, o.User.ID),
 		t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at)
@@ -57,7 +59,7 @@ func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err err
 			return err
 		}
 		ok = true
-		return PutSetting(t, setUpToken, hash)
+		return store.PutSetting(t, setUpToken, hash)
 	}))
 	return ok, err
 }
@@ -72,7 +74,7 @@ func (s Users) None(ctx context.Context) (bool, error) {
 // SetUpToken returns the hash of the token of the set-up link, or "" when there is no open
 // link.
 func (s Users) SetUpToken(ctx context.Context) (hash string, err error) {
-	return Settings(s).Get(ctx, setUpToken)
+	return s.settings.Get(ctx, setUpToken)
 }
 
 // ByEmail returns the user with an e-mail address and the hash of the password; ok is false
@@ -104,7 +106,7 @@ func found(u postern.User, passwordHash string, err error) (postern.User, string
 // SetPassword replaces the password of a user, if its hash still is before, and ends all
 // login sessions. It returns the user's new epoch.
 func (s Users) SetPassword(ctx context.Context, id postern.UserID, before, passwordHash string,
-	act Act,
+	act store.Act,
 ) (epoch int64, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`UPDATE users SET password_hash = $2
@@ -179,11 +181,11 @@ const (
 
 // List returns the users with text in their address, all for "", ordered by address, with
 // the names of up to names of their workspaces, in the order of the names.
-func (s Users) List(ctx context.Context, text string, names int, p Page) (f Found[Person], err error) {
-	if f.Last, f.More, err = SearchFrom(ctx, s.db, personsFrom, p.After); err != nil {
+func (s Users) List(ctx context.Context, text string, names int, p store.Page) (f store.Found[Person], err error) {
+	if f.Last, f.More, err = store.SearchFrom(ctx, s.db, personsFrom, p.After); err != nil {
 		return f, err
 	}
-	args := []any{p.After, text, Within(text), p.Limit + 1, f.Last}
+	args := []any{p.After, text, store.Within(text), p.Limit + 1, f.Last}
 	err = s.db.Rows(ctx, persons, args, func(r *sql.Rows) error {
 		var u Person
 		err := r.Scan(&u.ID, &u.Email, &u.Epoch, &u.CreatedAt, &u.Operator, &u.Chosen, &u.Second, &u.SignedIn,
@@ -203,7 +205,11 @@ func (s Users) nameWorkspaces(ctx context.Context, list []Person, names int) err
 	for i, u := range list {
 		at[u.ID], ids[i] = i, u.ID
 	}
-	return s.db.Rows(ctx, strings.Replace(namesOf, "%s", s.db.InList(1), 1), []any{asJSON(ids), names},
+	users, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	return s.db.Rows(ctx, strings.Replace(namesOf, "%s", s.db.InList(1), 1), []any{string(users), names},
 		func(r *sql.Rows) error {
 			var id postern.UserID
 			var name string
@@ -217,7 +223,7 @@ func (s Users) nameWorkspaces(ctx context.Context, list []Person, names int) err
 // who already is in that state is left as is, and no act is recorded. Withdrawing the right
 // also revokes what only an operator could make: invitations to workspaces of others, and
 // links for the passwords of others.
-func (s Users) SetOperator(ctx context.Context, email string, on bool, act Act) (u postern.User, err error) {
+func (s Users) SetOperator(ctx context.Context, email string, on bool, act store.Act) (u postern.User, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var ok bool
 		if u, _, ok, err = userByEmail(t, email); err != nil {
@@ -285,7 +291,7 @@ func endOldest(t *db.Tx, id postern.UserID) error {
 		return nil
 	}
 	return t.Exec(`DELETE FROM sign_in WHERE token_hash IN (SELECT token_hash FROM sign_in WHERE user_id = $1
-		ORDER BY expires_at DESC LIMIT $2 + 0 OFFSET $3 + 0)`, id, purgeChunk, postern.MaxSignIns)
+		ORDER BY expires_at DESC LIMIT $2 + 0 OFFSET $3 + 0)`, id, chunk, postern.MaxSignIns)
 }
 
 // Update writes a login session. It does nothing when the session has ended.
@@ -328,7 +334,7 @@ func (s SignIns) End(ctx context.Context, tokenHash string) error {
 }
 
 // EndAll ends all login sessions of a user except the one with the token's hash in but.
-func (s SignIns) EndAll(ctx context.Context, id postern.UserID, but string, act Act) error {
+func (s SignIns) EndAll(ctx context.Context, id postern.UserID, but string, act store.Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		return errors.Join(endSignIns(t, id, but), act.Record(t))
 	}))
@@ -339,8 +345,8 @@ func (s SignIns) EndAll(ctx context.Context, id postern.UserID, but string, act 
 func (s SignIns) Remove(ctx context.Context, now postern.Time) (more bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		n, err := t.Changed(`DELETE FROM sign_in WHERE token_hash IN (SELECT token_hash FROM sign_in WHERE expires_at <= $1
-			LIMIT $2 + 0)`, now, purgeChunk)
-		more = n == purgeChunk
+			LIMIT $2 + 0)`, now, chunk)
+		more = n == chunk
 		return err
 	}))
 	return more, err
@@ -389,7 +395,7 @@ func countIdentities(t *db.Tx, id postern.UserID) (n int, err error) {
 // the token of the login session in which the user asked for it; that session must not have
 // ended. An identity that is already connected stays with its user, and Add returns an
 // error.
-func (s Identities) Add(ctx context.Context, i Identity, limit int, session string, act Act) error {
+func (s Identities) Add(ctx context.Context, i Identity, limit int, session string, act store.Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		// This locks the row. The session may have ended while the provider was asked.
 		if n, err := t.Changed(`UPDATE sign_in SET user_id = user_id WHERE token_hash = $1
@@ -421,7 +427,7 @@ func insertIdentity(t *db.Tx, i Identity) error {
 
 // Remove disconnects an identity from a user who has a password, and ends the login
 // sessions that it may have opened: all except the one with the token's hash in but.
-func (s Identities) Remove(ctx context.Context, i Identity, but string, act Act) error {
+func (s Identities) Remove(ctx context.Context, i Identity, but string, act store.Act) error {
 	return s.db.Do(ctx, db.Func(func(t *db.Tx) error {
 		var hash string
 		if err := t.Row(`SELECT password_hash FROM users WHERE id = $1`, []any{i.UserID}, &hash); err != nil {
