@@ -5,14 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
-	"slices"
 	"strings"
-	"time"
 
 	"postern/internal/db"
 	"postern/internal/postern"
-	"postern/internal/store/contactid"
 )
 
 // contentColumns hold a message's content. Only this constant, contentValues, contentInto
@@ -173,6 +169,72 @@ func (s Messages) Get(ctx context.Context, ws postern.WorkspaceID, id postern.Me
 		WHERE id = $1 AND workspace_id <> $2`, id, ws), "message")
 }
 
+// InChat returns the message of a chat with a network id, under the present number of the device; ok is false when no
+// message has it. Another chat with the same person counts as the chat while messages move from one to the other.
+func (s Messages) InChat(ctx context.Context, device postern.DeviceID,
+	chat, networkID string,
+) (m postern.Message, ok bool, err error) {
+	m, err = s.inChat(ctx, device, chat, networkID)
+	if errors.Is(err, sql.ErrNoRows) {
+		m, err = s.inJoined(ctx, device, chat, networkID)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}
+
+func (s Messages) inChat(
+	ctx context.Context, device postern.DeviceID, chat, networkID string,
+) (postern.Message, error) {
+	return scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
+		AND chat_id || '' = $3 AND about = '' AND NOT `+erased("message")+` AND `+current("message"), device, networkID, chat))
+}
+
+func (s Messages) inJoined(
+	ctx context.Context, device postern.DeviceID, chat, networkID string,
+) (m postern.Message, err error) {
+	var other string
+	if err = s.db.Row(ctx, joinedChat, []any{device, chat}, &other); err != nil {
+		return m, err
+	}
+	return s.inChat(ctx, device, other, networkID)
+}
+
+// Oldest returns the oldest message of a chat that its phone knows; ok is false if there is none.
+func (s Messages) Oldest(
+	ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, chat string,
+) (m postern.Message, ok bool, err error) {
+	for direction, statuses := range map[string]string{
+		postern.Inbound: `('received')`, postern.Outbound: `('sent', 'delivered', 'read', 'played')`,
+	} {
+		found, err := scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1
+			AND chat_id = $2 AND direction = $3 AND workspace_id = $4 AND about = '' AND type <> 'call'
+			AND status IN `+statuses+` AND `+current("message")+` ORDER BY created_at LIMIT 1`, device, chat, direction, ws))
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return m, false, err
+		case !ok || found.CreatedAt < m.CreatedAt:
+			m, ok = found, true
+		}
+	}
+	return m, ok, nil
+}
+
+// ByNetworkID returns the message that a device sent under its present number with a
+// network id; ok is false when no message has it.
+func (s Messages) ByNetworkID(ctx context.Context, device postern.DeviceID,
+	networkID string,
+) (m postern.Message, ok bool, err error) {
+	m, err = scanMessage(s.db.One(ctx, `SELECT `+messageColumns+` FROM message WHERE device_id = $1 AND network_id = $2
+		AND sender = '' AND direction = 'outbound' AND NOT `+erased("message")+` AND `+current("message"), device, networkID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, nil
+	}
+	return m, err == nil, err
+}
+
 // Preview returns the picture of a message's preview; known is false if the preview was not
 // looked up.
 func (s Messages) Preview(ctx context.Context, id postern.MessageID) (picture []byte, known bool, err error) {
@@ -208,314 +270,6 @@ func (s Messages) SetPreview(
 // narrow choice, and would read all of them to find one by its id on the network.
 func current(message string) string {
 	return message + `.n + 0 > (SELECT d.history_from FROM device d WHERE d.id = ` + message + `.device_id)`
-}
-
-// RecordInbound stores a message that arrived. When the network delivers the message again,
-// nothing changes and no second event is recorded.
-type RecordInbound struct {
-	Message       postern.Message
-	File          *MediaRow // of a message that carries one
-	Sender        string    // together with the network id, identifies the message
-	Type          postern.EventType
-	Undecryptable bool
-	Now           postern.Time
-}
-
-// RecordInbound stores a message that arrived, with its event and one delivery for each
-// endpoint that wants the event.
-func (s Messages) RecordInbound(ctx context.Context, o RecordInbound) error {
-	return write(ctx, s.core, o)
-}
-
-// About lets workspaces take turns, because the network does not slow down by itself.
-func (o RecordInbound) About() db.About {
-	return db.About{Workspace: string(o.Message.WorkspaceID), Urgency: db.Flood, Fenced: true}
-}
-
-// WriteAll stores the new messages, and fills in those that could not be decrypted before.
-func (RecordInbound) WriteAll(t *db.Tx, list []db.Pending[RecordInbound]) error {
-	identified, err := meet(t, len(list), func(i int) (*postern.Message, postern.Time) {
-		return &list[i].Value.Message, list[i].Value.Now
-	})
-	if err != nil {
-		return err
-	}
-	rows := make([][]any, len(list))
-	for i, p := range list {
-		rows[i] = newMessage(p.Value.Message, postern.NormalLane, p.Value.Sender, p.Value.Undecryptable)
-	}
-	numbers, err := t.Inserted(addMessages, "n", rows)
-	if err == nil {
-		err = errors.Join(addFiles(t, list, numbers), noteLate(t, list))
-	}
-	if err != nil {
-		return err
-	}
-	events := make([]eventAt, 0, len(list))
-	var repeated []RecordInbound
-	var acts []act
-	for i := range list {
-		o := &list[i].Value
-		if numbers[i] == 0 {
-			repeated = append(repeated, *o)
-			continue
-		}
-		if o.Message.About != "" {
-			acts = append(acts, act{o.Message, o.Now, len(events)})
-			continue
-		}
-		t.Note(MessageMoved{&o.Message, "", numbers[i]})
-		e, err := o.Message.Event(o.Type)
-		if err != nil {
-			return err
-		}
-		events = append(events, eventAt{e, o.Now})
-	}
-	if events, err = applyActs(t, acts, events); err != nil {
-		return err
-	}
-	decrypted, acts, err := fillDecrypted(t, repeated)
-	if err == nil {
-		decrypted, err = applyActs(t, acts, decrypted)
-	}
-	if err != nil {
-		return err
-	}
-	return recordEvents(t, slices.Concat(identified, events, decrypted))
-}
-
-// meet finds or adds the contacts of messages, gives the messages their ids, and returns the events about contacts that
-// became known better. at returns the i-th of n messages, and when it was recorded.
-func meet(t *db.Tx, n int, at func(i int) (*postern.Message, postern.Time)) ([]eventAt, error) {
-	people := make([]contactid.Sighting, n)
-	for i := range people {
-		m, now := at(i)
-		people[i] = contactid.Sighting{
-			WorkspaceID: m.WorkspaceID, DeviceID: m.DeviceID, Who: m.Person(), At: now, Past: m.History,
-		}
-	}
-	found, news, err := contactid.Resolve(t, people)
-	if err != nil {
-		return nil, err
-	}
-	for i, c := range found {
-		m, _ := at(i)
-		belong(m, c)
-	}
-	return identifiedEvents(news, people[0].At)
-}
-
-// belong gives a message its contact. If another device knows the number behind the LID of a chat, the message belongs
-// to the chat with the number.
-func belong(m *postern.Message, c contactid.Found) {
-	m.ContactID = c.ID
-	if c.Number == "" || !strings.HasPrefix(m.ChatID, "lid:") {
-		return
-	}
-	m.ChatID = c.Chat()
-	if m.Direction == postern.Outbound {
-		m.To = postern.Maybe(c.Number)
-	} else {
-		m.From = postern.Maybe(c.Number)
-	}
-}
-
-// RecordIdentified records what devices are told of contacts that became known better.
-func RecordIdentified(t *db.Tx, news []contactid.Identified, now postern.Time) error {
-	events, err := identifiedEvents(news, now)
-	if err != nil {
-		return err
-	}
-	return recordEvents(t, events)
-}
-
-func identifiedEvents(news []contactid.Identified, now postern.Time) ([]eventAt, error) {
-	events := make([]eventAt, len(news))
-	for i, n := range news {
-		e, err := n.Contact.Event(n.WorkspaceID, n.DeviceID)
-		if err != nil {
-			return nil, err
-		}
-		events[i] = eventAt{e, now}
-	}
-	return events, nil
-}
-
-// RecordHistory stores messages that the phone of a device had before, oldest first, without events. Those that are known
-// stay as they are, whoever is named as their sender.
-type RecordHistory struct {
-	WorkspaceID postern.WorkspaceID
-	DeviceID    postern.DeviceID
-	List        []RecordInbound
-}
-
-// RecordHistory stores messages of a phone's history.
-func (s Messages) RecordHistory(ctx context.Context, o RecordHistory) error {
-	return write(ctx, s.core, o)
-}
-
-// About lets workspaces take turns.
-func (o RecordHistory) About() db.About {
-	return db.About{Workspace: string(o.WorkspaceID), Urgency: db.Flood, Fenced: true}
-}
-
-// WriteAll stores the messages that are new.
-func (RecordHistory) WriteAll(t *db.Tx, list []db.Pending[RecordHistory]) error {
-	for i := range list {
-		if err := list[i].Value.write(t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o RecordHistory) write(t *db.Tx) error {
-	ids := make([]string, len(o.List))
-	for i, m := range o.List {
-		ids[i] = db.Clean(m.Message.NetworkID)
-	}
-	known := map[string]bool{}
-	err := t.Rows(`SELECT network_id FROM message WHERE device_id = $1 AND network_id IN `+t.InList(2),
-		[]any{o.DeviceID, asJSON(ids)}, func(r *sql.Rows) error {
-			var id string
-			err := r.Scan(&id)
-			known[id] = true
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	var fresh []db.Pending[RecordInbound]
-	for i, m := range o.List {
-		if !known[ids[i]] {
-			known[ids[i]] = true
-			fresh = append(fresh, db.Pending[RecordInbound]{Value: m})
-		}
-	}
-	return addPast(t, fresh)
-}
-
-// addPast stores messages of a history and their contacts. Their only events are about contacts that became known better.
-func addPast(t *db.Tx, list []db.Pending[RecordInbound]) error {
-	if len(list) == 0 {
-		return nil
-	}
-	events, err := meet(t, len(list), func(i int) (*postern.Message, postern.Time) {
-		return &list[i].Value.Message, list[i].Value.Now
-	})
-	if err != nil {
-		return err
-	}
-	rows := make([][]any, len(list))
-	for i := range list {
-		rows[i] = newMessage(list[i].Value.Message, postern.NormalLane, list[i].Value.Sender, false)
-	}
-	numbers, err := t.Inserted(addMessages, "n", rows)
-	if err == nil {
-		err = addFiles(t, list, numbers)
-	}
-	for i := range numbers {
-		if numbers[i] != 0 {
-			t.Note(pastAdded{&list[i].Value.Message, numbers[i]})
-		}
-	}
-	return errors.Join(err, recordEvents(t, events))
-}
-
-// pastAdded is the change of a message of the history that was added.
-type pastAdded struct {
-	message *postern.Message
-	n       int64
-}
-
-// arrival identifies a message that arrived.
-type arrival struct {
-	device            postern.DeviceID
-	networkID, sender string
-}
-
-var fillDecryptedMessages = db.NewStatement("device, network, author, answered, own_name, subject, "+newContentSet,
-	`UPDATE message SET `+setContent+`, reply_to = @answered, about = @subject,
-	from_name = CASE WHEN @own_name = '' THEN from_name ELSE @own_name END,
-	undecryptable = 0, error_code = '', error_detail = '' [FROM @rows]
-	WHERE device_id = @device AND network_id = @network AND sender = @author AND undecryptable = 1
-	RETURNING `+messageColumns+`, sender`)
-
-// fillDecrypted fills in messages that could not be decrypted before, and returns their events, and those that turned
-// out to be actions. Other messages are repetitions and change nothing.
-func fillDecrypted(t *db.Tx, repeated []RecordInbound) (events []eventAt, acts []act, err error) {
-	rows, ops := [][]any(nil), make(map[arrival]RecordInbound, len(repeated))
-	for _, o := range repeated {
-		key := arrival{o.Message.DeviceID, db.Clean(o.Message.NetworkID), db.Clean(o.Sender)}
-		if _, twice := ops[key]; twice || o.Undecryptable {
-			continue
-		}
-		ops[key] = o
-		m := o.Message
-		row := []any{m.DeviceID, m.NetworkID, o.Sender, m.ReplyTo, m.FromName, m.About}
-		rows = append(rows, append(row, contentValues(m.Content)...))
-	}
-	var files [][]any
-	err = t.EachRow(fillDecryptedMessages, rows, func(r *sql.Rows) error {
-		var sender string
-		m, err := scanMessage(withTail{r, []any{&sender}})
-		if err != nil {
-			return err
-		}
-		o := ops[arrival{m.DeviceID, m.NetworkID, sender}]
-		if m.About != "" {
-			acts = append(acts, act{m, o.Now, len(events)})
-			return nil
-		}
-		m.Content.Media = o.Message.Content.Media // not stored yet
-		if o.File != nil {
-			o.File.MessageID = m.ID
-			t.Wake(MediaWanted, string(m.DeviceID))
-			files = append(files, o.File.row())
-		}
-		e, err := m.Event(o.Type)
-		events = append(events, eventAt{e, o.Now})
-		return err
-	})
-	if err == nil {
-		err = t.Each(addMedia, files)
-	}
-	for _, a := range acts { // their chats no longer have them as messages
-		err = errors.Join(err, contactid.Recount(t, a.DeviceID, a.ChatID))
-	}
-	return events, acts, err
-}
-
-// late is how long after it was sent a message arrives at least, by the network's whole seconds, to be looked at by
-// [noteLate]: others cannot have been read elsewhere before they arrived.
-const late = 2 * time.Second
-
-// readBefore finds until when chats were read elsewhere, if something that arrives now was sent before that.
-var readBefore = db.NewStatement("device, chat, sent", `SELECT s.device_id, s.chat_id, s.read_until
-	FROM [@rows CROSS JOIN] chat_setting s WHERE s.device_id = @device AND s.chat_id = @chat AND s.read_until >= @sent`)
-
-// noteLate notes chats with messages that the account has read elsewhere before they arrived here.
-func noteLate(t *db.Tx, list []db.Pending[RecordInbound]) error {
-	var rows [][]any
-	for i := range list {
-		m := &list[i].Value.Message
-		if countsAsUnread(m) && list[i].Value.Now >= m.SentAt.Add(late) {
-			rows = append(rows, []any{m.DeviceID, m.ChatID, m.SentAt})
-		}
-	}
-	return t.EachRow(readBefore, rows, func(r *sql.Rows) error {
-		var c readLate
-		err := r.Scan(&c.device, &c.chat, &c.until)
-		t.Note(c)
-		return err
-	})
-}
-
-// readLate is the change of a chat to which messages were added that the account had read elsewhere.
-type readLate struct {
-	chatKey
-
-	until postern.Time
 }
 
 // chatKey is a chat of a device.
@@ -715,146 +469,8 @@ func (s Chats) Timers(ctx context.Context, device postern.DeviceID) (map[string]
 	return timers, err
 }
 
-// oldMessages holds messages that are still to be sent, and those that were accepted long ago, but left only lately:
-// receipts for them, and requests to encrypt them again, are still to come.
-const oldMessages = `SELECT id, n, created_at, status IN ` + kept + `
-		OR direction = 'outbound' AND (sent_at >= $4 OR finished_at >= $4)
-	FROM message WHERE workspace_id = $1 AND n > $2 ORDER BY n LIMIT $3 + 0`
-
-// ofWorkspace is the condition that rows that are chosen by their ids are of the workspace $1. It must not use an index:
-// without statistics, SQLite would read all rows of the workspace.
-const ofWorkspace = `workspace_id || '' = $1`
-
-// RemovePast deletes a chunk of the messages of histories that are from before a time, and reports whether there may be
-// more. They are stored after younger ones, which is where [Messages.Remove] stops.
-func (s Messages) RemovePast(ctx context.Context, ws postern.WorkspaceID, before postern.Time) (more bool, err error) {
-	var ids []string
-	err = s.db.Rows(ctx, `SELECT id FROM message WHERE workspace_id = $1 AND created_at < $2 AND history = 1
-		ORDER BY created_at, n LIMIT $3 + 0`, []any{ws, before, purgeChunk}, addID(&ids))
-	if err != nil || len(ids) == 0 {
-		return false, err
-	}
-	return len(ids) == purgeChunk, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return errors.Join(t.Exec(`DELETE FROM message WHERE `+ofWorkspace+` AND id IN `+t.InList(2), ws, asJSON(ids)),
-			lowerHistory(t))
-	}))
-}
-
-// Remove deletes a chunk of the messages made before a time, from after a place on; messages that are still to be
-// sent, or were sent or failed after the time, are kept. next is the place to continue from; more is false when no
-// old messages are left.
-func (s Messages) Remove(ctx context.Context, ws postern.WorkspaceID, before postern.Time,
-	from int64,
-) (next int64, more bool, err error) {
-	list, err := s.oldest(ctx, oldMessages, ws, before, from, before)
-	if err != nil || len(list) == 0 {
-		return from, false, err
-	}
-	next, more = list[len(list)-1].place, len(list) == purgeChunk
-	ids := idsOf(free(list))
-	if len(ids) == 0 {
-		return next, more, nil
-	}
-	return next, more, s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		return errors.Join(t.Exec(`DELETE FROM message WHERE `+ofWorkspace+`
-			AND id IN `+t.InList(2)+` AND status NOT IN `+kept, ws, asJSON(ids)), lowerHistory(t))
-	}))
-}
-
-// RemoveThese deletes messages with their files, the content of their events and the deliveries of these. It leaves
-// messages that are still to be sent, and those that an active endpoint waits for unless it must hurry, and reports
-// whether there were any.
-func (s Messages) RemoveThese(
-	ctx context.Context, ws postern.WorkspaceID, ids []string, hurry bool,
-) (waits bool, err error) {
-	if len(ids) == 0 {
-		return false, nil
-	}
-	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
-		held := map[string]bool{}
-		err := t.Rows(`SELECT id FROM message m WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+` AND (status IN `+kept+`
-			OR CAST($3 AS BIGINT) = 0 AND EXISTS (SELECT 1 FROM event e JOIN delivery d ON d.event_id = e.id WHERE e.message_id = m.id
-			AND e.message_id <> '' AND `+awaited+`))`, []any{ws, asJSON(ids), bit(hurry)}, func(r *sql.Rows) error {
-			var id string
-			err := r.Scan(&id)
-			held[id] = true
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		waits = len(held) > 0
-		free := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return held[id] })
-		return errors.Join(expireFilesOf(t, ws, free), EmptyEvents(t, free), t.Exec(`DELETE FROM message
-			WHERE `+ofWorkspace+` AND id IN `+t.InList(2), ws, asJSON(free)), lowerHistory(t))
-	}))
-	return waits, err
-}
-
-// bit is a condition as a parameter.
-func bit(is bool) int64 {
-	if is {
-		return 1
-	}
-	return 0
-}
-
-// expireFilesOf removes the files that came with messages.
-func expireFilesOf(t *db.Tx, ws postern.WorkspaceID, ids []string) error {
-	var list []MediaRow
-	err := t.Rows(`SELECT `+mediaColumns+` FROM media WHERE `+ofWorkspace+` AND message_id <> '' AND status <> 'expired'
-		AND id IN (SELECT media_id FROM message WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+`)`, []any{ws, asJSON(ids)},
-		func(r *sql.Rows) error {
-			m, err := scanMedia(r)
-			list = append(list, m)
-			return err
-		})
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	return expireFiles(t, math.MaxInt64, list)
-}
-
-// EmptyEvents removes the content of the events about messages or contacts, and their pending deliveries.
-func EmptyEvents(t *db.Tx, subjects []string) error {
-	var ids []postern.EventID
-	err := t.Rows(`UPDATE event SET body = $2 WHERE message_id IN `+t.InList(1)+` AND message_id <> ''
-		AND length(body) > 0 RETURNING id`, []any{asJSON(subjects), []byte{}}, func(r *sql.Rows) error {
-		var id postern.EventID
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	for left := true; left && err == nil && len(ids) > 0; {
-		left, err = dropSome(t, `SELECT id FROM delivery WHERE event_id IN `+t.InList(1)+` AND status = 'pending'
-			LIMIT $2 + 0`, asJSON(ids), purgeChunk)
-	}
-	return err
-}
-
 // erased returns the condition that a message, under its name in the statement, is of a person who was erased.
 func erased(message string) string {
 	return `EXISTS (SELECT 1 FROM erasure x WHERE x.workspace_id = ` + message + `.workspace_id
 		AND x.name IN (` + message + `.chat_id, ` + message + `.sender) AND ` + message + `.n <= x.upto)`
-}
-
-// lowerHistory must follow every deletion of messages, and a copy from PostgreSQL. SQLite gives a new message the
-// number after the newest one that is left, and [current] requires that this number is
-// beyond the history of the message's device. The numbers of PostgreSQL never go back.
-func lowerHistory(t *db.Tx) error {
-	if t.Postgres() {
-		return nil
-	}
-	err := t.Exec(`UPDATE erasure SET upto = (SELECT coalesce(max(n), 0) FROM message)
-		WHERE upto > (SELECT coalesce(max(n), 0) FROM message)`)
-	if err != nil {
-		return err
-	}
-	err = t.Exec(`UPDATE word_place SET n = (SELECT coalesce(max(n), 0) FROM message)
-		WHERE n > (SELECT coalesce(max(n), 0) FROM message)`)
-	if err != nil {
-		return err
-	}
-	return changeDevice(t, `UPDATE device SET history_from = (SELECT coalesce(max(n), 0) FROM message)
-		WHERE history_from > 0 AND history_from > (SELECT coalesce(max(n), 0) FROM message)`)
 }

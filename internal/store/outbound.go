@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"postern/internal/db"
 	"postern/internal/postern"
@@ -533,107 +532,6 @@ func (s Outbox) NextOf(ctx context.Context, device postern.DeviceID, kind ChatKi
 		return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where, device, limit, since)
 	}
 	return s.waiting(ctx, ` AND m.frame_left = 0 AND `+where+s.without(4), device, limit, since, asJSON(except))
-}
-
-// ErrNotQueued means that a message must not be sent: it is no longer queued, or its device is no
-// longer meant to be connected.
-var ErrNotQueued = errors.New("the message is no longer queued, or its device was paused")
-
-// MarkSending records, before the first frame leaves, that an attempt to send a message begins,
-// and that the message may have reached the network from now on; earlier is the number of
-// attempts before. It returns before that is durable. The function that it returns waits for
-// it, and returns [ErrNotQueued] when the message must not be sent: after a device was paused,
-// no message is marked, even if the connection has not ended yet. The mark shares its commit with
-// what is written next.
-func (s Outbox) MarkSending(id postern.MessageID, earlier int) (wait func() error) {
-	o := &markSending{id: id, again: earlier > 0, at: postern.TimeOf(s.db.Now())}
-	done := startWrite(s.core, o)
-	return sync.OnceValue(func() error {
-		if err := done(); err != nil || o.ok {
-			return err
-		}
-		return ErrNotQueued
-	})
-}
-
-type markSending struct {
-	id    postern.MessageID
-	again bool // there were attempts before
-	at    postern.Time
-	ok    bool
-}
-
-// About keeps the order of the mark among other writes.
-func (*markSending) About() db.About { return db.About{Fenced: true} }
-
-var markMessages = db.NewStatement("message, began",
-	`UPDATE message SET status = 'sending', frame_left = 1, attempts = attempts + 1, attempted_at = @began,
-		attempt_outcome = '' [FROM @rows] WHERE id = @message AND `+isUnsent+mayConnect)
-
-// mayConnect selects messages whose device is to be connected.
-const mayConnect = ` AND EXISTS (SELECT 1 FROM device WHERE device.id = message.device_id AND device.desired = '` +
-	string(postern.WantConnect) + `')`
-
-// logSends moves the attempt before an attempt to the log. A message holds its last attempt, so
-// that those that are sent at once, as nearly all are, have no further rows.
-var logSends = db.NewStatement("message",
-	`INSERT INTO send_attempt (message_id, number, at, outcome)
-	SELECT id, attempts, attempted_at, attempt_outcome FROM message [, @rows]
-	WHERE id = @message AND `+isUnsent+mayConnect+` AND attempts > 0
-	ON CONFLICT (message_id, number) DO NOTHING`)
-
-// WriteAll marks messages.
-func (*markSending) WriteAll(t *db.Tx, list []db.Pending[*markSending]) error {
-	rows, places := make([][]any, 0, len(list)), make(map[postern.MessageID]int, len(list))
-	var repeated [][]any
-	for _, p := range list {
-		if _, twice := places[p.Value.id]; !twice {
-			places[p.Value.id] = len(rows)
-			rows = append(rows, []any{p.Value.id, p.Value.at})
-		}
-		if p.Value.again {
-			repeated = append(repeated, []any{p.Value.id})
-		}
-	}
-	if err := t.Each(logSends, repeated); err != nil {
-		return err
-	}
-	changed, err := t.Which(markMessages, rows)
-	for _, p := range list {
-		p.Value.ok = changed[places[p.Value.id]]
-	}
-	return err
-}
-
-// IsQueued reports whether a message is still to be sent.
-func (s Outbox) IsQueued(ctx context.Context, id postern.MessageID) (bool, error) {
-	return s.exists(ctx, `SELECT count(*) FROM message WHERE id = $1 AND status IN `+unsent, id)()
-}
-
-// NotConnected records that an attempt provably sent nothing. If it was the first one, it
-// withdraws the mark of MarkSending.
-func (s Outbox) NotConnected(id postern.MessageID, first bool) {
-	s.db.Later(db.Fenced(db.Func(func(t *db.Tx) error {
-		return t.Exec(`UPDATE message SET frame_left = CASE WHEN $2 = 1 THEN 0 ELSE frame_left END,
-			attempt_outcome = $3 WHERE id = $1 AND status = 'sending'`, id, first, postern.AttemptNotConnected)
-	})))
-}
-
-// Reached records how many members of a group get a message of which an attempt has left, but was not confirmed. All of
-// them may have confirmed it already.
-func (s Outbox) Reached(id postern.MessageID, people int) {
-	now := postern.TimeOf(s.db.Now())
-	s.db.Later(db.Fenced(db.Func(func(t *db.Tx) error {
-		m, err := scanMessage(t.One(`UPDATE message SET recipients = $2 WHERE id = $1 AND status = 'sending'
-			RETURNING `+messageColumns, id, people))
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return advanceInGroup(t, &m, now)
-	})))
 }
 
 // Once makes an operation happen at most once: its row is written in the same transaction
