@@ -102,7 +102,8 @@ func TestWorkspacesAreListedWithWhatTheyUse(t *testing.T) {
 		newDevice(t, db, ids[1], postern.Unlinked)
 		if err := db.db.Do(t.Context(), opFunc(func(t *tx) error {
 			return errors.Join(
-				t.Exec(`INSERT INTO users (id, email, password_hash, created_at) VALUES ('usr_1', 'ada@example.com', '', 1)`),
+				t.Exec(`INSERT INTO users (id, email, password_hash, created_at)
+					VALUES ('usr_1', 'ada@example.com', '', 1)`),
 				t.Exec(`INSERT INTO member (user_id, workspace_id, role, joined_at) VALUES ('usr_1', $1, 'owner', 1),
 					('usr_1', $2, 'owner', 1)`, ids[1], ids[2]))
 		})); err != nil {
