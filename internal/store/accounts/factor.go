@@ -217,6 +217,7 @@ func (s Factors) UseRecoveryCode(
 	ctx context.Context, id postern.UserID, hash string, act store.Act,
 ) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		ok = false // an earlier run of this function may have been rolled back
 		n, err := t.Changed(`DELETE FROM recovery_code WHERE user_id = $1 AND hash = $2`, id, hash)
 		if err != nil || n == 0 {
 			return err

@@ -50,6 +50,7 @@ func (s Users) SetUp(ctx context.Context, o SetUp) error { return s.db.Do(ctx, d
 // exists already.
 func (s Users) SetSetUpToken(ctx context.Context, hash string) (ok bool, err error) {
 	err = s.db.Do(ctx, db.Func(func(t *db.Tx) error {
+		ok = false // an earlier run of this function may have been rolled back
 		var users int
 		if err := t.Row(`SELECT count(*) FROM users`, nil, &users); err != nil || users > 0 {
 			return err
