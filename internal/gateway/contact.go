@@ -344,11 +344,11 @@ func (g Contacts) Picture(
 	if err != nil {
 		return file, err
 	}
-	known, media, err := g.contacts().Picture(ctx, device, who.ID)
+	known, before, err := g.contacts().Picture(ctx, device, who.ID)
 	if err != nil {
 		return file, err
 	}
-	known, file, err = g.keptPicture(ctx, c, known, media)
+	known, file, err = g.keptPicture(ctx, c, known, before)
 	if err != nil {
 		return file, err
 	}
@@ -366,6 +366,9 @@ func (g Contacts) Picture(
 	if file, err = g.storePicture(ctx, c, device, "contact.jpg", got.Value); err == nil {
 		err = g.contacts().SetPicture(ctx, device, who.ID, got.Value.ID, file.ID)
 	}
+	if err == nil && before != "" && before != file.ID {
+		err = g.removeFile(ctx, c.Workspace(), before)
+	}
 	return file, err
 }
 
@@ -373,15 +376,21 @@ func (g Contacts) Picture(
 func (g Contacts) forgetPictures(ctx context.Context, ws postern.WorkspaceID, id postern.ContactID) error {
 	list, err := g.contacts().Pictures(ctx, ws, id)
 	for _, file := range list {
-		row, readErr := g.db.Media.Get(ctx, ws, file)
-		if postern.ReasonOf(readErr) == postern.NotFound {
-			continue
-		}
-		if err = errors.Join(err, readErr); err == nil {
-			err = g.remove(ctx, row)
-		}
+		err = errors.Join(err, g.removeFile(ctx, ws, file))
 	}
 	return err
+}
+
+// removeFile removes a file, unless it is gone.
+func (g Contacts) removeFile(ctx context.Context, ws postern.WorkspaceID, id postern.MediaID) error {
+	row, err := g.db.Media.Get(ctx, ws, id)
+	if postern.ReasonOf(err) == postern.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return g.remove(ctx, row)
 }
 
 // SetBlocked blocks the person of a direct chat, or ends that, as on the phone. A second call has no further effect.

@@ -112,7 +112,7 @@ const mostRead = 20 * postern.MaxReadMarks
 func unreadIn(t *db.Tx, k chatKey) (newest int64, marks []postern.ReadMark, err error) {
 	err = t.Rows(`SELECT m.n, m.network_id, m.from_number, m.from_lid FROM chat c JOIN message m
 		ON m.device_id = c.device_id AND m.chat_id = c.chat_id AND m.n > c.read_to AND `+onNetwork("m")+`
-		WHERE c.device_id = $1 AND c.chat_id = $2 AND `+current("m")+` AND `+unreadKinds("m.")+`
+		WHERE c.device_id = $1 AND c.chat_id = $2 AND `+current("m")+` AND `+unreadKinds("m.")+` AND NOT `+erased("m")+`
 		ORDER BY m.n DESC LIMIT $3 + 0`, []any{k.device, k.chat, mostRead}, func(r *sql.Rows) error {
 		var n int64
 		var number postern.Maybe
@@ -128,11 +128,12 @@ func unreadIn(t *db.Tx, k chatKey) (newest int64, marks []postern.ReadMark, err 
 	return newest, marks, err
 }
 
-// readUpToMessages marks the messages of a chat as read up to the newest of some, by their network ids.
+// readUpToMessages marks the messages of a chat as read up to the newest of some, by their network ids. Messages of the
+// history do not count: their numbers are higher than those of newer messages.
 func readUpToMessages(t *db.Tx, k chatKey, networkIDs []string) error {
 	var n int64
 	err := t.Row(`SELECT coalesce(max(n + 0), 0) FROM message WHERE device_id = $1 AND chat_id || '' = $2 AND about = ''
-		AND network_id IN `+t.InList(3), []any{k.device, k.chat, textList(networkIDs)}, &n)
+		AND history = 0 AND network_id IN `+t.InList(3), []any{k.device, k.chat, textList(networkIDs)}, &n)
 	if err != nil || n == 0 {
 		return err
 	}

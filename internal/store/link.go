@@ -235,7 +235,7 @@ func (o FinishLink) apply(t *db.Tx) error {
 		return postern.Errorf(postern.NoOpenLink, "the link attempt has ended")
 	}
 	t.Note(LinkEnded{postern.LinkLinked, ""})
-	for _, statement := range []string{scheduleAgain, forgetTimers} {
+	for _, statement := range []string{scheduleAgain, forgetTimers, forgetChats} {
 		if err := t.Exec(statement, o.DeviceID, o.Number); err != nil {
 			return err
 		}
@@ -268,6 +268,9 @@ const scheduleAgain = `UPDATE message SET status = 'scheduled' WHERE device_id =
 
 // forgetTimers removes the timers of another number's chats.
 const forgetTimers = `DELETE FROM chat_timer WHERE device_id = $1 AND ` + otherNumber
+
+// forgetChats removes the summaries of another number's chats, whose messages are archived.
+const forgetChats = `DELETE FROM chat WHERE device_id = $1 AND ` + otherNumber
 
 // otherNumber is the condition that the device $1 had a number other than $2.
 const otherNumber = `EXISTS (SELECT 1 FROM device WHERE id = $1 AND phone_number NOT IN ('', $2))`

@@ -458,7 +458,9 @@ func (s Chats) SetTimer(ctx context.Context, device postern.DeviceID, chat strin
 // Timers returns the timers of a device's chats, by chat. Chats without one are left out.
 func (s Chats) Timers(ctx context.Context, device postern.DeviceID) (map[string]Timer, error) {
 	timers := map[string]Timer{}
-	err := s.db.Rows(ctx, `SELECT chat_id, seconds, set_at FROM chat_timer WHERE device_id = $1 AND seconds > 0`,
+	err := s.db.Rows(ctx, `SELECT chat_id, seconds, set_at FROM chat_timer WHERE device_id = $1 AND seconds > 0
+		UNION ALL SELECT j.from_chat, t.seconds, t.set_at FROM chat_join j JOIN chat_timer t
+		ON t.device_id = j.device_id AND t.chat_id = j.to_chat WHERE j.device_id = $1 AND t.seconds > 0`,
 		[]any{device}, func(r *sql.Rows) error {
 			var chat string
 			var timer Timer

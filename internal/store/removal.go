@@ -9,6 +9,7 @@ import (
 
 	"postern/internal/db"
 	"postern/internal/postern"
+	"postern/internal/store/contactid"
 )
 
 // oldMessages holds messages that are still to be sent, and those that were accepted long ago, but left only lately:
@@ -81,10 +82,35 @@ func (s Messages) RemoveThese(
 		}
 		waits = len(held) > 0
 		free := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return held[id] })
-		return errors.Join(expireFilesOf(t, ws, free), EmptyEvents(t, free), t.Exec(`DELETE FROM message
+		lost, err := chatsOfNewest(t, ws, free)
+		err = errors.Join(err, expireFilesOf(t, ws, free), EmptyEvents(t, free), t.Exec(`DELETE FROM message
 			WHERE `+ofWorkspace+` AND id IN `+t.InList(2), ws, asJSON(free)), lowerHistory(t))
+		for _, c := range lost {
+			err = errors.Join(err, contactid.Restore(t, c.device, c.chat, c.readTo))
+		}
+		return err
 	}))
 	return waits, err
+}
+
+// readChat is a chat, and up to where it was read.
+type readChat struct {
+	chatKey
+
+	readTo int64
+}
+
+// chatsOfNewest returns the chats whose newest message is one of some. With that message, their summaries go.
+func chatsOfNewest(t *db.Tx, ws postern.WorkspaceID, ids []string) (list []readChat, err error) {
+	err = t.Rows(`SELECT c.device_id, c.chat_id, c.read_to FROM message m JOIN chat c ON c.device_id = m.device_id
+		AND c.chat_id = m.chat_id AND c.newest = m.n WHERE m.workspace_id || '' = $1 AND m.id IN `+t.InList(2),
+		[]any{ws, asJSON(ids)}, func(r *sql.Rows) error {
+			var c readChat
+			err := r.Scan(&c.device, &c.chat, &c.readTo)
+			list = append(list, c)
+			return err
+		})
+	return list, err
 }
 
 // bit is a condition as a parameter.
@@ -95,11 +121,13 @@ func bit(is bool) int64 {
 	return 0
 }
 
-// expireFilesOf removes the files that came with messages.
+// expireFilesOf removes the files that came with messages, and those that were sent with no other message.
 func expireFilesOf(t *db.Tx, ws postern.WorkspaceID, ids []string) error {
 	var list []MediaRow
-	err := t.Rows(`SELECT `+mediaColumns+` FROM media WHERE `+ofWorkspace+` AND message_id <> '' AND status <> 'expired'
-		AND id IN (SELECT media_id FROM message WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+`)`, []any{ws, asJSON(ids)},
+	err := t.Rows(`SELECT `+mediaColumns+` FROM media WHERE `+ofWorkspace+` AND status <> 'expired'
+		AND id IN (SELECT media_id FROM message WHERE `+ofWorkspace+` AND id IN `+t.InList(2)+`)
+		AND (message_id <> '' OR NOT EXISTS (SELECT 1 FROM message m WHERE m.media_id = media.id AND m.media_id <> ''
+		AND m.id NOT IN `+t.InList(2)+`))`, []any{ws, asJSON(ids)},
 		func(r *sql.Rows) error {
 			m, err := scanMedia(r)
 			list = append(list, m)

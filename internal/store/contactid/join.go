@@ -143,6 +143,12 @@ func Recount(t *db.Tx, id postern.DeviceID, chat string) error {
 	return errors.Join(newest(t, id, chat), moveRead(t, id, chat, chat))
 }
 
+// Restore is Recount for a chat whose summary went with its newest message. readTo is up to where the chat was read.
+func Restore(t *db.Tx, id postern.DeviceID, chat string, readTo int64) error {
+	return errors.Join(newest(t, id, chat), t.Exec(`UPDATE chat SET read_to = $3 WHERE device_id = $1 AND chat_id = $2`,
+		id, chat, readTo), moveRead(t, id, chat, chat))
+}
+
 // newest finds the newest message of a chat again. Messages of the history may have higher numbers than newer ones.
 func newest(t *db.Tx, id postern.DeviceID, chat string) error {
 	const its = `coalesce((SELECT max(n) FROM message WHERE ` + ofChat + ` AND about = '' AND history = 0),

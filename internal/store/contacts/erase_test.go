@@ -119,3 +119,54 @@ func TestTheNewestMessageOfAJoinedChatIsTheNewestByTime(t *testing.T) {
 		}
 	})
 }
+
+// A group stays when the newest message in it is by a person who is erased, with what was read and what was not.
+func TestGroupOutlivesAnErasedMember(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		now := postern.TimeOf(time.Now())
+		write := func(from, body string) postern.MessageID {
+			m := postern.Message{
+				ID: postern.NewMessageID(), WorkspaceID: "ws_1", DeviceID: "dev_1", Direction: postern.Inbound, ChatID: "group:9",
+				From: postern.Maybe(from), Content: postern.Text(body), Status: postern.Received, NetworkID: body,
+				Source: postern.FromContact, Metadata: map[string]string{}, CreatedAt: now, SentAt: now,
+			}
+			check(t, s.Messages.RecordInbound(t.Context(), store.RecordInbound{
+				Sender: from, Type: postern.MessageReceived, Now: now, Message: m,
+			}))
+			return m.ID
+		}
+		read := write("+1888", "one")
+		write("+1888", "two")
+		newest := write("+1888", "three")
+		write("+1777", "four")
+		do := func(query string, args ...any) {
+			t.Helper()
+			check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error { return tx.Exec(query, args...) })))
+		}
+		do(`UPDATE chat SET unread = 3, read_to = (SELECT n FROM message WHERE id = $1)`, read)
+		do(`INSERT INTO erasure (workspace_id, name, upto, at) VALUES ('ws_1', '+1777', 1000000, 1)`)
+		check(t, contacts.Of(s).RemoveErased(t.Context(), s, &contacts.Waiting{}, func() postern.Time { return now }, time.Hour))
+		var got, readTo postern.MessageID
+		var unread int
+		check(t, s.Engine().Row(t.Context(), `SELECT (SELECT id FROM message WHERE n = newest),
+			(SELECT id FROM message WHERE n = read_to), unread FROM chat WHERE chat_id = 'group:9'`, nil, &got, &readTo, &unread))
+		if got != newest || readTo != read || unread != 2 {
+			t.Errorf("the group's newest message is %s, want %s; read up to %s, want %s; unread %d, want 2",
+				got, newest, readTo, read, unread)
+		}
+	})
+}
+
+// What waits in a chat that is being joined with another one keeps the timer of the person.
+func TestWaitingMessagesKeepTheTimerOfAJoinedChat(t *testing.T) {
+	onEach(t, func(t *testing.T, s *store.Store) {
+		check(t, s.Chats.SetTimer(t.Context(), "dev_1", "+1777", store.Timer{Seconds: 86_400, Since: 1}))
+		check(t, s.Engine().Do(t.Context(), db.Func(func(tx *db.Tx) error {
+			return tx.Exec(`INSERT INTO chat_join (device_id, from_chat, to_chat) VALUES ('dev_1', 'lid:77', '+1777')`)
+		})))
+		timers, err := s.Chats.Timers(t.Context(), "dev_1")
+		if err != nil || len(timers) != 2 || timers["lid:77"] != timers["+1777"] || timers["lid:77"].Seconds != 86_400 {
+			t.Errorf("timers %v, %v", timers, err)
+		}
+	})
+}
