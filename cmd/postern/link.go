@@ -84,18 +84,25 @@ func (f linkFailure) unreachable() bool {
 	return f == "dial" || f == "dns" || strings.HasPrefix(string(f), "tls-")
 }
 
-// failed explains a failure. If the network could not be reached, it deletes the device that was created for the
-// attempt, and says what was dialled.
+// failed explains a failure, and deletes the device that was created for the attempt: nobody knows its id. If the
+// network could not be reached, it says what was dialled.
 func (c *deviceLinkCmd) failed(ctx context.Context, s *app.Commands, id string, err error) error {
-	why, ok := errors.AsType[linkFailure](err)
-	if !ok || !why.unreachable() {
+	why, ended := errors.AsType[linkFailure](err)
+	if !ended && ctx.Err() == nil {
 		return err
 	}
-	status, bad := app.ServerStatus(ctx, c.Data)
-	err = fmt.Errorf("the server cannot reach the messaging network at %s (%s); \"postern doctor\" looks for the cause",
-		status.Network, string(why))
-	return errors.Join(err, bad, c.forget(ctx, s, id))
+	if why.unreachable() {
+		status, bad := app.ServerStatus(ctx, c.Data)
+		err = errors.Join(fmt.Errorf("the server cannot reach the messaging network at %s (%s); \"postern doctor\" "+
+			"looks for the cause", status.Network, string(why)), bad)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime) // it may have been interrupted
+	defer cancel()
+	return errors.Join(err, c.forget(ctx, s, id))
 }
+
+// forgetTime is how long a command that was interrupted tries to delete its device.
+const forgetTime = 10 * time.Second
 
 const pollEvery = 300 * time.Millisecond
 

@@ -518,6 +518,29 @@ func TestLinkingWithoutTheNetworkLeavesNoDevice(t *testing.T) {
 	}
 }
 
+// Ctrl-C ends the command, and with it the attempt and its device.
+func TestInterruptedLinkLeavesNoDevice(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	serve(t, dir, "--sandbox")
+	ws := strings.Fields(mustRun(t, "workspace", "create", "--data-dir", dir, "--name", "x"))[1]
+	var out, errs output
+	cmd := program(context.Background(), &out, &errs, "device", "link", "--data-dir", dir, "--workspace", ws)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitText(t, &errs, "Scan this code")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the interrupted command ends as if it had linked a phone")
+	}
+	if out := mustRun(t, "device", "list", "--data-dir", dir, "--workspace", ws, "--json"); out != "{\"data\":[]}\n" {
+		t.Errorf("the devices are %s", out)
+	}
+}
+
 func TestRefusedLinkLeavesNoDevice(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
