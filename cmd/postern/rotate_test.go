@@ -59,8 +59,7 @@ func TestKeyIsRotatedByTheCommand(t *testing.T) {
 		t.Errorf("without an overlap the old key is answered %d, want 401 at once", got)
 	}
 	for name, args := range map[string][]string{
-		"too long": {"--overlap", "721h", last.ID}, "ended": {next.ID},
-		"unknown": {"key_x"},
+		"ended": {next.ID}, "unknown": {"key_x"},
 	} {
 		if exit, _, errs := command(t, append([]string{"key", "rotate", "--workspace", ws, at},
 			args...)...); exit != 1 ||

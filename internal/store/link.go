@@ -269,8 +269,8 @@ const scheduleAgain = `UPDATE message SET status = 'scheduled' WHERE device_id =
 // forgetTimers removes the timers of another number's chats.
 const forgetTimers = `DELETE FROM chat_timer WHERE device_id = $1 AND ` + otherNumber
 
-// forgetChats removes the summaries of another number's chats, whose messages are archived.
-const forgetChats = `DELETE FROM chat WHERE device_id = $1 AND ` + otherNumber
+// forgetChats counts nothing as unread in the chats of another number, whose messages are archived.
+const forgetChats = `UPDATE chat SET unread = 0, read_to = newest WHERE device_id = $1 AND ` + otherNumber
 
 // otherNumber is the condition that the device $1 had a number other than $2.
 const otherNumber = `EXISTS (SELECT 1 FROM device WHERE id = $1 AND phone_number NOT IN ('', $2))`

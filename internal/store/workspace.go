@@ -343,7 +343,7 @@ func (f ActFilter) where(ws postern.WorkspaceID, postgres bool) (condition strin
 func actsWhere(condition string) string {
 	return `SELECT a.n, a.at, a.workspace_id, a.user_id, a.key_id, coalesce(b.name, ''), a.act, a.subject,
 	a.address, coalesce(u.email, ''),
-	coalesce(nullif(a.name, ''), s.email, i.email || ' as ' || i.role, k.name, (SELECT m.to_number FROM message m
+	coalesce(CASE WHEN a.kind IN ('message', 'chat') THEN NULL ELSE nullif(a.name, '') END, s.email, i.email || ' as ' || i.role, k.name, (SELECT m.to_number FROM message m
 		WHERE m.id = a.subject AND m.workspace_id = a.workspace_id AND NOT ` + erased("m") + `), '')
 	FROM audit a LEFT JOIN users u ON u.id = a.user_id LEFT JOIN users s ON s.id = a.subject LEFT JOIN invitation i
 	ON i.id = a.subject LEFT JOIN api_key k ON k.id = a.subject LEFT JOIN api_key b ON b.id = a.key_id WHERE ` + condition

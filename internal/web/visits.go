@@ -16,14 +16,14 @@ const (
 )
 
 // limited counts the requests for pages that need no sign-in by the network they come from, and refuses those
-// beyond the rate. Those of this machine are not counted: behind a proxy that is not trusted, all visitors
-// would share its address.
+// beyond the rate. Those of this machine and of private networks are not counted: behind a proxy that is not
+// trusted, all visitors would share its address.
 func (d *Door) limited(pages http.Handler) http.Handler {
 	visits := ratelimit.New(visitorsCounted)
 	rate := ratelimit.Rate{Count: visitsPerMinute, Per: time.Minute, Burst: visitsPerMinute}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := obs.RequestOf(r.Context())
-		if !q.Client.IsValid() || q.Client.Unmap().IsLoopback() {
+		if from := q.Client.Unmap(); !from.IsValid() || from.IsLoopback() || from.IsPrivate() {
 			pages.ServeHTTP(w, r)
 			return
 		}

@@ -171,7 +171,7 @@ func documentNotifications(doc *huma.OpenAPI, book exampleBook) {
 			Description: "The challenge, as JSON or alone as plain text. A signed handshake needs the JSON.",
 			Content:     map[string]*huma.MediaType{JSON: {Schema: answer}, "text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}},
 		},
-		"default": {Description: "Not accepted, as is no response within 10 seconds. The endpoint is asked up to five times within 12 minutes, and then has failed. Retry-After is not read."},
+		"default": {Description: "Any other response, or none within 10 seconds, counts as not accepted. The endpoint is asked up to five times within 12 minutes, and then has failed. Retry-After is not read."},
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	startLimit = 5 * time.Minute // after a crash it writes again all since its last checkpoint
+	startLimit = 5 * time.Minute // after a crash it replays everything since its last checkpoint
 	owner      = "postern"       // owns the databases; not a superuser, as in production
 	pristine   = "template0"
 )

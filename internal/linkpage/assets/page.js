@@ -53,8 +53,8 @@
       await rest(2000); // offline for a moment
       continue;
     }
-    if (res.status === 204 || res.status >= 500) {
-      await rest(1000);
+    if (res.status === 204 || res.status === 429 || res.status >= 500) {
+      await rest(res.status === 429 ? 5000 : 1000);
       continue;
     }
     if (res.status !== 200) {

@@ -170,7 +170,8 @@ func moveRead(t *db.Tx, id postern.DeviceID, from, to string) error {
 		AND c.chat_id IN ($2, $3)) WHERE device_id = $1 AND chat_id = $3`, id, from, to)
 	return errors.Join(err, t.Exec(`UPDATE chat SET unread = (SELECT count(*) FROM message m
 		WHERE m.workspace_id = chat.workspace_id AND m.device_id || '' = $1 AND m.chat_id = $2 AND m.n > chat.read_to
-		AND m.direction = 'inbound' AND m.source = 'contact' AND m.about = '' AND m.type <> 'call' AND m.history = 0)
+		AND m.direction = 'inbound' AND m.source = 'contact' AND m.about = '' AND m.type <> 'call' AND m.history = 0
+		AND m.chat_id <> 'status')
 		WHERE device_id = $1 AND chat_id = $2`, id, to))
 }
 

@@ -25,8 +25,8 @@ const (
 	// tries bounds how often a request is handled because a session has changed. whatsmeow ignores the tenth time that it
 	// handles a request of one device for one message, and here it handles each at least twice.
 	tries = 3
-	// maxWaiting bounds the requests that are remembered until it is their turn. That of one for an unknown message never
-	// comes. With more of them, one is forgotten, and whatsmeow answers it on its own.
+	// maxWaiting bounds the requests that are remembered until it is their turn. The turn of a request for an unknown
+	// message never comes. With more of them, one is forgotten, and whatsmeow answers it on its own.
 	maxWaiting = 512
 )
 
@@ -39,6 +39,7 @@ type Answers struct {
 	mu      sync.Mutex // guards the fields below
 	waiting map[request]*waBinary.Node
 	handles bool // a request
+	reached bool // whatsmeow would encrypt the answer to it
 }
 
 // request identifies a request.
@@ -97,7 +98,7 @@ func (a *Answers) before(receipt *events.Receipt, id types.MessageID, count int,
 	defer a.done()
 	err := a.handle(receipt, node)
 	switch {
-	case err == nil:
+	case err == nil && a.wasReached():
 	case errors.Is(err, context.Canceled), errors.Is(err, whatsmeow.ErrNotConnected):
 		a.end() // without an acknowledgement the request comes again
 	default:
@@ -124,12 +125,20 @@ func (a *Answers) begin(r request) (node *waBinary.Node, within bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.handles {
+		a.reached = true
 		return nil, true
 	}
 	node = a.waiting[r]
 	delete(a.waiting, r)
-	a.handles = node != nil
+	a.handles, a.reached = node != nil, false
 	return node, false
+}
+
+// wasReached reports whether whatsmeow went as far as to encrypt an answer: it ignores what was asked for too often.
+func (a *Answers) wasReached() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reached
 }
 
 func (a *Answers) done() {
