@@ -120,5 +120,16 @@ func TestANewNumberArchivesTheHistory(t *testing.T) {
 			t.Fatalf("the attempt is %s (%s)", l.Status, l.Reason)
 		}
 		wantBodies(t, c, device, "from the new number")
+
+		// What was not read of the old number is not unread now.
+		if _, err := k.Vendor.Send(t.Context(), number, customer, "to the new number"); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, "the chat with one unread message", func() (bool, any) {
+			var chats struct{ Data []postern.Chat }
+			c.Call("GET", "/v1/chats?"+device, nil, 200, &chats)
+			i := slices.IndexFunc(chats.Data, func(o postern.Chat) bool { return o.ChatID == customer })
+			return i >= 0 && chats.Data[i].UnreadCount == 1, chats
+		})
 	})
 }
