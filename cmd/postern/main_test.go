@@ -525,7 +525,7 @@ func TestInterruptedLinkLeavesNoDevice(t *testing.T) {
 	serve(t, dir, "--sandbox")
 	ws := strings.Fields(mustRun(t, "workspace", "create", "--data-dir", dir, "--name", "x"))[1]
 	var out, errs output
-	cmd := program(context.Background(), &out, &errs, "device", "link", "--data-dir", dir, "--workspace", ws)
+	cmd := program(t.Context(), &out, &errs, "device", "link", "--data-dir", dir, "--workspace", ws)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

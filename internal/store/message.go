@@ -201,7 +201,7 @@ func (s Messages) inJoined(
 	return s.inChat(ctx, device, other, networkID)
 }
 
-// Oldest returns the oldest message of a chat that its phone knows; ok is false if there is none.
+// Oldest returns the oldest message of a chat that its phone knows; ok is false if it knows none of them.
 func (s Messages) Oldest(
 	ctx context.Context, ws postern.WorkspaceID, device postern.DeviceID, chat string,
 ) (m postern.Message, ok bool, err error) {

@@ -108,7 +108,7 @@ func (s Invitations) Revoke(ctx context.Context, ws postern.WorkspaceID, id post
 const openInvitation = `SELECT ` + invitationColumns + ` WHERE i.token_hash = $1 AND i.used_at = 0 AND i.revoked_at = 0
 	AND i.expires_at > $2`
 
-// Get returns an open invitation by the hash of its token; ok is false when there is none.
+// Get returns an open invitation by the hash of its token; ok is false if no open invitation has it.
 func (s Invitations) Get(ctx context.Context, tokenHash string,
 	now postern.Time,
 ) (i postern.Invitation, ok bool, err error) {

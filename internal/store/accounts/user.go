@@ -16,7 +16,7 @@ func (s Users) ByEmail(ctx context.Context, email string) (u postern.User, passw
 	return found(s.find(ctx, `email = $1`, email))
 }
 
-// Get returns a user and the hash of the password; ok is false when there is none.
+// Get returns a user and the hash of the password; ok is false if the user does not exist.
 func (s Users) Get(ctx context.Context, id postern.UserID) (u postern.User, passwordHash string, ok bool, err error) {
 	return found(s.find(ctx, `id = $1`, id))
 }
